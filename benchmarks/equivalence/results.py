@@ -21,6 +21,7 @@ from benchmarks.equivalence.faults import Fault, catalogue
 from benchmarks.equivalence.trials import ROOT, equivalence
 from compilegate.domain.codec import write as encoded
 from compilegate.domain.faults import FaultClass, FaultTable
+from compilegate.domain.judging.checks import read_check
 from compilegate.domain.judging.equivalence import State, examined, upper_bound
 
 HEADROOM = 3.0
@@ -105,7 +106,7 @@ def _class(framework: str, device: str, precision: str, *figures: int) -> FaultC
 
 
 def _state(document: Mapping[str, Any], table: FaultTable) -> State:
-    return examined(document, table).state
+    return examined(read_check(document), table).state
 
 
 def _fault(fault: Fault, records: Records, table: FaultTable) -> dict[str, Any]:
@@ -123,7 +124,7 @@ def _fault(fault: Fault, records: Records, table: FaultTable) -> dict[str, Any]:
                 for kind, one in (("runs", runs), ("gradients", harm))
                 if one and one["harmful"]
             ]
-            checks = [examined(one["document"], table) for one in (first, last) if one]
+            checks = [examined(read_check(one["document"]), table) for one in (first, last) if one]
             failed = [one for one in checks if one.state is State.FAILED]
             seen = (failed or checks)[0]
             trials.append({

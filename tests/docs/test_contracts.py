@@ -18,7 +18,7 @@ from compilegate.domain.eligibility import EligibilityVerdict
 from compilegate.domain.flag import OVERRIDE_KEYS, STATES, parse_flag
 from compilegate.domain.fleet.row import NEEDS, PHASES, Row
 from compilegate.domain.fleet.statement import Statement
-from compilegate.domain.judging.equivalence import read_check
+from compilegate.domain.judging.checks import read_check
 from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.records.flags import FlagVersion
 from compilegate.domain.records.ledger import ClassRestored, DrainMark

@@ -31,21 +31,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cache
 from typing import Any
 
 from compilegate.domain.arithmetic import median
-from compilegate.domain.codec import DocumentError, read, stored_as
 from compilegate.domain.decision import EquivalenceFigures, FurthestApart
-from compilegate.domain.faults import FaultClass, FaultTable, JobClass
+from compilegate.domain.faults import FaultClass, FaultTable
+from compilegate.domain.judging.checks import FIRST, LAST, Check, Total
 from compilegate.domain.judging.evidence import Arm, Evidence, finished
 from compilegate.domain.judging.student import incomplete_beta
 from compilegate.domain.workload.model import STRICT, Policy
 
 CONFIDENCE = 0.95
-FIRST, LAST = "first", "last"
 OWN, SINGLE = "gradients.own", "gradients.single"
 # A change of anything else may be harmful in ways that no fault of a compiler is.
 COMPILERS = frozenset({"torch_compile", "torch_compile_strict"})
@@ -109,8 +108,8 @@ def equivalence_of(candidate: Arm, evidence: Evidence) -> EquivalenceFinding:
     table, closed = evidence.equivalence, closed_to(candidate.overrides, evidence.policy)
     if table is None or closed:
         return EquivalenceFinding(State.UNEXAMINED, closed or "there is no table of faults")
-    documents = (run.record.get("equivalence") for run in (*candidate.speed, *candidate.quality))
-    seen = [examined(document, table) for document in documents if document is not None]
+    runs = (*candidate.speed, *candidate.quality)
+    seen = [examined(run.check, table) for run in runs if run.record.get("equivalence") is not None]
     needed = (FIRST, LAST) if finished(candidate.quality) else (FIRST,)
     for weights in set(needed) - {one.weights for one in seen}:
         seen.append(EquivalenceFinding(State.UNEXAMINED, f"no check at the {weights} weights"))
@@ -173,83 +172,8 @@ def closed_to(changed: Mapping[str, Any], policy: Policy) -> str:
     return f"the change is also one of {', '.join(others)}" if others else ""
 
 
-# One check, as the job recorded it (compilegate_runtime/equivalence).
-
-
-@dataclass(frozen=True)
-class Errors:
-    """Relative errors of the whole gradient, step by step; None where one is not finite."""
-
-    compiled: tuple[float | None, ...]
-    eager: tuple[float | None, ...]
-
-
-@dataclass(frozen=True)
-class Total(Errors):
-    """``epsilon`` is the precision in which the arm computes."""
-
-    epsilon: float
-
-
-@dataclass(frozen=True)
-class Part:
-    """``ratio`` is the largest of the ``compared`` tensors, None where one is not finite."""
-
-    part: str
-    arithmetic: str
-    compared: int
-    ratio: float | None
-    where: str = ""
-    total: Total | None = None
-
-    @property
-    def name(self) -> str:
-        """As bounds are named."""
-        return f"{self.part}.{self.arithmetic}"
-
-
-@dataclass(frozen=True)
-class Unseen:
-    """``share`` of a part that was not looked at, and the code of why."""
-
-    part: str
-    code: str
-    share: float
-
-
-@dataclass(frozen=True)
-class Check:
-    """The parts that were compared, and those that apply and were not.
-
-    A model of which nothing can be compared has no class.
-    """
-
-    schema: int
-    check: str
-    weights: str
-    job_class: JobClass | None = field(metadata=stored_as("class"))
-    parts: tuple[Part, ...]
-    unseen: tuple[Unseen, ...]
-
-
-def read_check(document: object) -> Check | None:
-    """A recorded check; None where anything of it is broken."""
-    try:
-        check = read(Check, document)
-    except DocumentError:
-        return None
-    sound = (
-        check.schema == 1
-        and check.weights in (FIRST, LAST)
-        and all(one.compared >= 1 and (one.ratio is None or one.ratio >= 0) for one in check.parts)
-        and all(0 <= one.share <= 1 for one in check.unseen)
-    )
-    return check if sound else None
-
-
-def examined(document: object, table: FaultTable) -> EquivalenceFinding:
-    """What one check says by the table."""
-    check = read_check(document)
+def examined(check: Check | None, table: FaultTable) -> EquivalenceFinding:
+    """What one check says by the table; None is one that is broken."""
     if check is None:
         return EquivalenceFinding(State.UNEXAMINED, "a check cannot be read")
     words = check.job_class.words if check.job_class else ""
@@ -341,32 +265,10 @@ class Numerics:
         )
 
 
-@dataclass(frozen=True)
-class OlderCheck:
-    """``numerics``, which jobs of 0.2.0 recorded."""
-
-    checked: bool
-    epsilon: float
-    gradient_error: Errors
-
-
 def numerics_of(candidate: Arm) -> Numerics | None:
     """By the last check of the candidate's speed jobs, None without one that can be read."""
-    totals = (total_of(run.record) for run in reversed(candidate.speed))
+    totals = (run.gradient_errors for run in reversed(candidate.speed))
     return next((found for total in totals if total and (found := medians_of(total))), None)
-
-
-def total_of(record: Mapping[str, Any]) -> Total | None:
-    """Errors of the whole gradient that a run recorded, in its own precision; None without any."""
-    check = read_check(record.get("equivalence"))
-    totals = [one.total for one in check.parts if one.total] if check else []
-    if totals:  # the own precision comes first
-        return totals[0]
-    try:
-        older = read(OlderCheck, record.get("numerics"))
-    except DocumentError:
-        return None
-    return Total(**vars(older.gradient_error), epsilon=older.epsilon) if older.checked else None
 
 
 def medians_of(total: Total) -> Numerics | None:

@@ -15,8 +15,8 @@ from compilegate.domain.arithmetic import mean
 from compilegate.domain.decision import JUDGE_VERSION, SIGNS, Decision, QualityFigures
 from compilegate.domain.errors import InvalidEvidenceError
 from compilegate.domain.formats import plural
+from compilegate.domain.judging.checks import Check
 from compilegate.domain.judging.comparison import Comparison, Samples, compare, samples_of
-from compilegate.domain.judging.equivalence import Check, read_check
 from compilegate.domain.judging.evidence import (
     PROBATION,
     Arm,
@@ -84,8 +84,7 @@ class MeasuredArm:
     @property
     def checks(self) -> list[Check]:
         """The equivalence checks that its runs recorded."""
-        checks = (read_check(run.record.get("equivalence")) for run in self.arm.runs)
-        return [check for check in checks if check is not None]
+        return [run.check for run in self.arm.runs if run.check is not None]
 
     @property
     def failed(self) -> Ended | None:
