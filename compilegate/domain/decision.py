@@ -250,8 +250,8 @@ class FurthestApart:
 
     @property
     def share_of_bound(self) -> float:
-        """Above 1 it is more than rounding; infinite where it is not a number."""
-        return math.inf if self.ratio is None else self.ratio / self.bound
+        """Above 1 it is more than rounding; infinite where it is not a number or none passes."""
+        return self.ratio / self.bound if self.bound and self.ratio is not None else math.inf
 
     @property
     def words(self) -> str:

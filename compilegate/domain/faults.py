@@ -33,23 +33,18 @@ class FaultClass(JobClass):
     It missed those that it passed and those that it could not examine.
     """
 
-    faults: int = key("that the check was tried on", "faults")
-    missed: int = key("of these", "faults")
+    faults: int = key("that the check was tried on", "faults", low=0)
+    missed: int = key("of these", "faults", low=0)
     date: str = key("when it was tried")
-    sound: int = key("compilations without a fault", "compilations", default=0)
-    false_alarms: int = key("of these", "compilations", default=0)
+    sound: int = key("compilations without a fault", "compilations", default=0, low=0)
+    false_alarms: int = key("of these", "compilations", default=0, low=0)
     revoked_at: str | None = key("when a confirmed alarm made it void", default=None)
 
-    def problems(self) -> Iterator[Problem]:
-        """More missed than there are."""
-        if self.missed > self.faults:
-            yield "missed", f"is more than the {self.faults} faults", "give those of the faults"
 
-
-def _not_positive(figures: Mapping[str, Any]) -> Iterator[Problem]:
+def _not_figures(figures: Mapping[str, Any]) -> Iterator[Problem]:
     for name, figure in figures.items():
-        if not isinstance(figure, float) or figure <= 0:
-            yield name, "must be a number above 0", "use that of the check's table"
+        if not isinstance(figure, float) or figure < 0:
+            yield name, "must be a number of 0 or more", "use that of the check's table"
 
 
 @dataclass(frozen=True)
@@ -61,6 +56,6 @@ class FaultTable(Section):
     """
 
     check: str = key("digest of its sources")
-    bounds: Mapping[str, float] = key("largest ratios that pass", check=_not_positive)
-    shares: Mapping[str, float] = key("that may stay unseen", factory=dict, check=_not_positive)
+    bounds: Mapping[str, float] = key("largest ratios that pass", check=_not_figures)
+    shares: Mapping[str, float] = key("that may stay unseen", factory=dict, check=_not_figures)
     classes: tuple[FaultClass, ...] = key("of jobs", default=())

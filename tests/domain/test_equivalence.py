@@ -137,6 +137,7 @@ def test_no_fault_tried_is_no_bound() -> None:
         (0, 0.005, 1, 0.005 / upper_bound(0, 59)),
         (5, 0.05, 2, 0.025 / upper_bound(5, 59)),
         (59, 0.05, 1, 0.05),
+        (60, 0.05, 1, 0.05),
         (0, 0.4, 1, 0.4),  # never below what is allowed without a check
     ],
 )
@@ -298,9 +299,9 @@ def test_what_ends_an_arm_as_worse_keeps_its_own_level(
 @pytest.mark.parametrize(
     ("place", "value"),
     [
-        ("check", 1), ("bounds", {"gradients.own": "4"}), ("bounds", {"gradients.own": 0}),
+        ("check", 1), ("bounds", {"gradients.own": "4"}), ("bounds", {"gradients.own": -4.0}),
         ("shares", {"evaluation": -1.0}), ("classes", [CLASS]),
-        ("classes", [TABLE["classes"][0] | {"missed": 60}]), ("unknown", 1),
+        ("classes", [TABLE["classes"][0] | {"missed": -1}]), ("unknown", 1),
     ],
 )  # fmt: skip
 def test_a_broken_table_is_refused_by_its_field(place: str, value: object) -> None:

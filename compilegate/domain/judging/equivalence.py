@@ -39,7 +39,7 @@ from typing import Any
 from compilegate.domain.arithmetic import median
 from compilegate.domain.decision import EquivalenceFigures, FurthestApart
 from compilegate.domain.faults import FaultClass, FaultTable
-from compilegate.domain.judging.checks import FIRST, LAST, Check, Total
+from compilegate.domain.judging.checks import FIRST, LAST, Check, Total, read_older
 from compilegate.domain.judging.evidence import Arm, Evidence, finished
 from compilegate.domain.judging.student import incomplete_beta
 from compilegate.domain.workload.model import STRICT, Policy
@@ -113,15 +113,14 @@ def equivalence_of(candidate: Arm, evidence: Evidence) -> EquivalenceFinding:
     needed = (FIRST, LAST) if finished(candidate.quality) else (FIRST,)
     for weights in set(needed) - {one.weights for one in seen}:
         seen.append(EquivalenceFinding(State.UNEXAMINED, f"no check at the {weights} weights"))
-    deciding = max(seen, key=_severity)
+    deciding = max(
+        seen,
+        key=lambda one: (
+            SEVERITY.index(one.state), one.rho, one.worst.share_of_bound if one.worst else 0.0
+        ),
+    )  # fmt: skip
     unseen = dict.fromkeys(name for one in seen for name in one.unseen)
     return replace(deciding, unseen=tuple(unseen))
-
-
-def _severity(one: EquivalenceFinding) -> tuple[float, ...]:
-    """The greatest is that of all checks together."""
-    worst = one.worst.share_of_bound if one.worst else 0.0
-    return SEVERITY.index(one.state), one.rho, worst
 
 
 def rho_of(candidate: Arm, evidence: Evidence) -> float:
@@ -267,8 +266,14 @@ class Numerics:
 
 def numerics_of(candidate: Arm) -> Numerics | None:
     """By the last check of the candidate's speed jobs, None without one that can be read."""
-    totals = (run.gradient_errors for run in reversed(candidate.speed))
-    return next((found for total in totals if total and (found := medians_of(total))), None)
+    for run in reversed(candidate.speed):
+        # The run's own precision comes first.
+        totals = [one.total for one in run.check.parts if one.total] if run.check else []
+        total = totals[0] if totals else read_older(run.record.get("numerics"))
+        numerics = medians_of(total) if total else None
+        if numerics is not None:
+            return numerics
+    return None
 
 
 def medians_of(total: Total) -> Numerics | None:

@@ -20,7 +20,7 @@ from compilegate.domain.decision import SHADOW
 from compilegate.domain.expected import Section, key
 from compilegate.domain.faults import FaultTable
 from compilegate.domain.formats import number
-from compilegate.domain.judging.checks import Check, Total, read_check, read_older
+from compilegate.domain.judging.checks import Check, read_check
 from compilegate.domain.judging.outcomes import Outcomes, read_outcomes
 from compilegate.domain.judging.steady_state import Segment, analyse
 from compilegate.domain.records.production import TEAM
@@ -77,12 +77,6 @@ class Run:
     def check(self) -> Check | None:
         """Its equivalence check; None where it recorded none, or anything of it is broken."""
         return read_check(self.record.get("equivalence"))
-
-    @property
-    def gradient_errors(self) -> Total | None:
-        """Errors of the whole gradient in the run's own precision, which a check has first."""
-        totals = [one.total for one in self.check.parts if one.total] if self.check else []
-        return totals[0] if totals else read_older(self.record.get("numerics"))
 
     @cached_property
     def fingerprint(self) -> Mapping[str, Any]:
