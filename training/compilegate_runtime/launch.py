@@ -25,6 +25,7 @@ from compilegate_runtime.launching import arguments, evaluations, frameworks, mo
 from compilegate_runtime.launching.checkpoints import KeptEvidence, OwnCheckpoints
 from compilegate_runtime.launching.shortened import Shortened
 from compilegate_runtime.launching.steps import Enough, Steps
+from compilegate_runtime.launching.subject import subject_of
 from compilegate_runtime.launching.trainer_checkpoints import (
     LightningCheckpoints,
     TrainerCheckpoints,
@@ -72,7 +73,6 @@ class Launch:
                 self.recorder.metric(name, value)
             self.recorder.ended_with(*self.watched.models)
         self.recorder.finish()
-        self.recorder.examination = lambda: self.watched.examined(self.settings.precision)
         self.recorder.examine()
 
     def _prepare(self):
@@ -107,6 +107,10 @@ class Launch:
         steps.checks.append(self._count_full_run)
         watched.fed = steps.fed
         steps.install()
+        if watched.kept.keeps:
+            self.recorder.subject = lambda: subject_of(
+                torch, watched, settings.precision, compiler.compiles_regions, steps.training_loader
+            )
         checkpoints = self._checkpoints(torch, steps)
         models.leave_compiling_to_the_arm(torch, compiler, watched, settings.script.parent)
         if settings.script_kind == "trainer":

@@ -10,7 +10,8 @@ import contextlib
 import math
 import time
 
-from compilegate_runtime import environment, numerics
+from compilegate_runtime import environment, equivalence, kept
+from compilegate_runtime.equivalence.unseen import Unseen
 from compilegate_runtime.errors import DivergedError, TrainingError
 from compilegate_runtime.evidence import EvidenceFiles, LossCurve, rounded
 from compilegate_runtime.final_weights import fingerprints
@@ -39,8 +40,9 @@ class Recorder:
         self.initial_weights = None  # their fingerprint (fingerprint.py)
         self._final_weights = {"final_weights_sha256": None, "final_start_sha256": None}
         self.bad_losses_allowed = 0  # in a row
-        self.examination = None  # of the model's numbers, after a segment that is not timed
-        self._compiled_before = None  # the compiler's evidence as it was before that
+        self.subject = None  # makes that of the equivalence check, if one is asked for
+        self._summary = None  # the last one written
+        self._calm = [0.0, 0]  # seconds and steps in which nothing was compiled
         self._run = dict(run)
         self._clock = clock
         self._files = EvidenceFiles(folder)
@@ -195,7 +197,10 @@ class Recorder:
         }
         more = {"learning_rate": learning_rate, "gradient_norm": norm}
         record.update({key: rounded(v, 5) for key, v in more.items() if v is not None})
-        if compiled is not None:
+        if compiled is None:
+            self._calm[0] += seconds
+            self._calm[1] += 1
+        else:
             record["compile_seconds"] = round(compiled, 4)
         return record, loss is not None and not math.isfinite(loss)
 
@@ -255,18 +260,29 @@ class Recorder:
         self.write_summary(states)
 
     def examine(self):
-        """Add what the examination finds; what it compiles is no part of the run."""
-        if self.examination is None or not numerics.requested():
+        """Add the equivalence check's figures; neither its time nor its memory is the run's."""
+        weights = kept.weights_asked_for()
+        if self.subject is None or weights is None:
             return
-        self._compiled_before = self._compiler.evidence()
-        self.identify(numerics=self.examination())
-        self.write_summary()
+        limit = kept.limit_seconds(self._full_run_seconds(weights))
+        with contextlib.suppress(Unseen), kept.ending_within(limit):
+            figures = equivalence.examine(self.subject, weights=weights, limit_seconds=limit)
+            self._files.write_summary({**self._summary, "equivalence": figures})
+
+    def _full_run_seconds(self, weights):
+        """Of this run, or as the steps of a segment let it expect."""
+        if weights == kept.LAST:
+            return self._wall_seconds() or self._totals["seconds"]
+        seconds, steps = self._calm
+        return seconds / max(steps, 1) * (self._run.get("full_run_steps") or 0)
 
     def fail(self, reason, error=None):
         """Record why the run ended early, and the class of the exception if one ended it.
 
-        What was measured until then stays.
+        What was measured until then stays; a run that is complete stays so.
         """
+        if self._finished:
+            return
         self._finished, self._reason, self._error = False, reason, error
         # A device that failed can neither be waited for nor read; a bad loss is known already.
         with contextlib.suppress(RuntimeError, DivergedError):
@@ -279,33 +295,32 @@ class Recorder:
         own = self._own()
         self._ranks.report(**own)
         peak = self._device.peak_memory_gib()
-        self._files.write_summary(
-            {
-                "schema": 1,
-                **self._run,
-                "compiler": self._compiled_before or self._compiler.evidence(),
-                "metrics": self.metrics,
-                "outcomes": self._outcomes,
-                "loss_curve": self._curve.points,
-                "peak_memory_gib": round(peak, 3),
-                "gpu": self._sampler.figures(),
-                "devices": environment.world_size(),
-                "fingerprint": self.fingerprint,
-                "initial_loss": self.initial_loss,
-                "initial_weights_sha256": self.initial_weights,
-                **self._final_weights,
-                "finished": self._finished,
-                "reason": self._reason,
-                "error": self._error,
-                "steps": self.steps_done,
-                "seconds": round(self._totals["seconds"], 4),
-                "data_wait_seconds": round(self._totals["data_wait_seconds"], 4),
-                "ranks": account(states or self._ranks.reports(), own),
-                "wall_seconds": self._wall_seconds(),
-                "resumed": self.resumed,
-                "node": environment.node(),
-            }
-        )
+        self._summary = {
+            "schema": 1,
+            **self._run,
+            "compiler": self._compiler.evidence(),
+            "metrics": self.metrics,
+            "outcomes": self._outcomes,
+            "loss_curve": self._curve.points,
+            "peak_memory_gib": round(peak, 3),
+            "gpu": self._sampler.figures(),
+            "devices": environment.world_size(),
+            "fingerprint": self.fingerprint,
+            "initial_loss": self.initial_loss,
+            "initial_weights_sha256": self.initial_weights,
+            **self._final_weights,
+            "finished": self._finished,
+            "reason": self._reason,
+            "error": self._error,
+            "steps": self.steps_done,
+            "seconds": round(self._totals["seconds"], 4),
+            "data_wait_seconds": round(self._totals["data_wait_seconds"], 4),
+            "ranks": account(states or self._ranks.reports(), own),
+            "wall_seconds": self._wall_seconds(),
+            "resumed": self.resumed,
+            "node": environment.node(),
+        }
+        self._files.write_summary(self._summary)
 
     def _own(self):
         """What this process did, as the first one reads it."""

@@ -28,8 +28,8 @@ sys.path.insert(0, str(SOURCE))  # started by path, its own package is not impor
 from compilegate_runtime import (  # noqa: E402
     compile_cache,
     environment,
+    kept,
     mpi_segments,
-    numerics,
     scratch,
     segments,
 )
@@ -82,7 +82,7 @@ def run_blocks(plan, arms, mpirun=None):
             say(arm=arm.name, priming=PRIMING_STEPS)
             steps = min(PRIMING_STEPS, plan.steps)
             path = folder / "cold" / arm.name
-            own = {numerics.VARIABLE: "1"}
+            own = {kept.VARIABLE: kept.FIRST}
             block = plan.first_block
             run_segment(arm, plan, path, steps=steps, block=block, place=place, own=own)
             if arm.failure:
@@ -168,7 +168,7 @@ def run_segment(arm, plan, folder, *, steps, block, place, own=None):
         command, variables = _start(plan, words, variables_of_its_own)
         labels = {"block": block, "arm": arm.name}
         status, lines = follow(command, variables, SOURCE, lambda text: say(text, **labels))
-        # The numerical check comes after the run: what ends it is no failure of the arm.
+        # The equivalence check comes after the run: what ends it is no failure of the arm.
         if status != 0 and not (own and _has_finished(folder)):
             own_reason = failure.read_text() if failure.exists() else ""
             arm.failure = own_reason or why_it_failed(status, lines)

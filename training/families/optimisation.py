@@ -14,9 +14,10 @@ import math
 from concurrent import futures
 
 import torch
-from compilegate_runtime import numerics, seeds
+from compilegate_runtime import equivalence, seeds
 from compilegate_runtime.errors import HyperparameterError
 from compilegate_runtime.fingerprint import InitialWeights
+from compilegate_runtime.kept import Kept
 from compilegate_runtime.saving import EVERY_MINUTES
 
 from families import faults
@@ -52,8 +53,7 @@ class Training:
         )
         self._schedule = torch.optim.lr_scheduler.LambdaLR(self._optimizer, self._share_of_peak)
         self._scaler = self._gradient_scaler()
-        # For the numerical check.
-        self._first_batches, self._keeps = [], numerics.STEPS if numerics.requested() else 0
+        self._kept = Kept(torch, this.compiler)
         self._checkpoints = None
         if this.evaluates and not this.compiler.on_xla:  # whose tensors are not torch's
             minutes = self._knobs.checkpoint_minutes
@@ -153,18 +153,18 @@ class Training:
 
     def step(self, batch):
         """Train on one batch; returns its loss and the norm of its gradient."""
-        if len(self._first_batches) < self._keeps:
-            self._first_batches.append(self._moved(batch))
         count = self._knobs.micro_batches
         chunks = [tensor.chunk(count) for tensor in self._moved(batch)]
         total = 0.0
         for number in range(count):
             part = [chunk[number] for chunk in chunks]
+            self._kept.training(part)
             with self._alone_until_last(number), self._device.autocast():
                 loss = self._forward(*part) / count
             with self._alone_until_last(number):
                 (self._scaler.scale(loss) if self._scaler else loss).backward()
             total = total + loss.detach()
+        self._kept.note_compilations()
         compiler = self._this.compiler
         compiler.reduce(self._optimizer)
         if self._scaler:
@@ -201,18 +201,33 @@ class Training:
             self._checkpoints.done()
         if self._this.evaluates and not self._this.compiler.on_xla:
             self._this.recorder.ended_with(self.model)
-        self._this.recorder.examination = self._examined
+        if self._kept.keeps:
+            self._kept.done()
+            self._this.recorder.subject = self._subject
 
-    def _examined(self):
-        """The compiled model's gradients against those of the model as written."""
-        if self._this.compiler.on_xla:
-            return {"checked": False, "reason": "the model is not torch's"}
-        return numerics.examine(
-            self.model,
+    def _subject(self):
+        """What the equivalence check examines; evaluation runs the model as written in any arm."""
+        model, compiler, knobs = self.model, self._this.compiler, self._knobs
+        model.to(self._device.kind).train()  # as it trained, wherever it was saved from
+        of_optimizer = {}
+        if knobs.compile_optimizer:
+            of_optimizer = {
+                "optimizer": self._optimizer,
+                "compiled_step": lambda: compiler.step(self._optimizer),
+            }
+        return equivalence.Subject(
+            model,
             lambda batch: self._forward(*batch),
-            self._first_batches,
-            self._knobs.precision,
-            self._device.autocast,
+            self._kept.batches(),
+            precision=knobs.precision,
+            autocast=self._device.autocast,
+            compiled=self._forward,
+            compile_anew=compiler.anew,
+            recompiled=self._kept.further(),
+            missed=self._kept.missed,
+            accumulation=knobs.micro_batches,
+            shared=None if self._sharing is model else self._sharing,
+            **of_optimizer,
         )
 
     # ---- going on -------------------------------------------------------------------------

@@ -104,6 +104,18 @@ class TorchCompile(NoCompiler):
             self._kinds[kind] = region
         return region.compile(what, module)
 
+    def anew(self, what):
+        """``what`` compiled once more as the arm compiles, and no proof that it was.
+
+        A module or a function; of a module with compiled blocks the blocks, in place.
+        """
+        if not self._regions:
+            return self._compile(what, **self.how)
+        for block in repeated_blocks(what, self._regions):
+            forward = self._compile(getattr(block.forward, "as_written", block.forward), **self.how)
+            block.forward = _WhileTraining(self._torch, block, forward)
+        return what
+
     def step(self, optimizer, scaler=None):
         """Let the optimizer take its step, compiled if the arm says so."""
         if not self._compiles_optimizer:
@@ -241,16 +253,16 @@ class _WhileTraining:
 
     def __init__(self, torch, block, compiled):
         self._torch, self._block, self._compiled = torch, block, compiled
-        self._as_written = block.forward
+        self.as_written = block.forward
 
     def __call__(self, *args, **kwargs):
         trains = self._block.training or self._torch.is_grad_enabled()
-        return (self._compiled if trains else self._as_written)(*args, **kwargs)
+        return (self._compiled if trains else self.as_written)(*args, **kwargs)
 
     def __reduce__(self):
-        if getattr(self._as_written, "__self__", None) is self._block:
+        if getattr(self.as_written, "__self__", None) is self._block:
             return getattr, (self._block, "forward")
-        return _itself, (self._as_written,)  # other code had replaced the class's own
+        return _itself, (self.as_written,)  # other code had replaced the class's own
 
 
 def _itself(value):

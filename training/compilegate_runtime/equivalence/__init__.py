@@ -21,6 +21,7 @@ __all__ = ["STEPS", "Subject", "digest", "examine", "kept"]
 def examine(subject, *, weights="first", limit_seconds=180.0, say=None):
     """The document of figures of one check; no error and no change of the subject comes of it.
 
+    ``subject`` is a Subject or a function that makes one.
     ``weights`` says which ones the model has, ``first`` or ``last`` of its training;
     ``say(part)`` is called as each part begins.
     """
@@ -31,6 +32,7 @@ def examine(subject, *, weights="first", limit_seconds=180.0, say=None):
 
         from compilegate_runtime.equivalence.examination import examined  # noqa: PLC0415
 
+        subject = subject() if callable(subject) else subject
         examined(torch, subject, clock, made, say or (lambda _: None))
     except Exception as error:  # noqa: BLE001 - no check may fail a run
         made.leave_out("gradients", None, reason_of(error))

@@ -39,6 +39,9 @@ def recompiled(subject, arithmetic):
     ]
     if made:
         yield worst(made)
+    if subject.missed:
+        graphs = subject.missed + len(made)
+        raise Unseen("no_recompile", f"{subject.missed} of {graphs}", subject.missed / graphs)
 
 
 def accumulation(subject, arithmetic):

@@ -24,8 +24,10 @@ def modes(torch, clock):
 
     wide = {getattr(torch, low): getattr(torch, high) for low, high in WIDE.items()}
 
-    def draws(func):
-        return torch.Tag.nondeterministic_seeded in func.tags
+    def draws(func, args, kwargs):
+        return torch.Tag.nondeterministic_seeded in func.tags and not _drops_nothing(
+            func._schema, args, kwargs
+        )
 
     class Recording(TorchDispatchMode):
         def __init__(self, tape):
@@ -34,7 +36,7 @@ def modes(torch, clock):
 
         def __torch_dispatch__(self, func, types, args=(), kwargs=None):
             made = func(*args, **(kwargs or {}))
-            if draws(func):
+            if draws(func, args, kwargs or {}):
                 self._tape.append(tree_map(lambda one: _copy(torch, one), made))
             return made
 
@@ -48,7 +50,8 @@ def modes(torch, clock):
             args, kwargs = tree_map(self._widened, (args, kwargs or {}))
             if not func._schema.is_mutable and _mixes(torch, args):
                 args = tree_map(lambda one: _in_wide(torch, wide, one), args)
-            return self._replayed(func, args, kwargs) if draws(func) else func(*args, **kwargs)
+            drawn = draws(func, args, kwargs)
+            return self._replayed(func, args, kwargs) if drawn else func(*args, **kwargs)
 
         @staticmethod
         def _widened(value):
@@ -82,6 +85,15 @@ def in_double(torch, mode):
             yield
     finally:
         torch.set_default_dtype(before)
+
+
+def _drops_nothing(schema, args, kwargs):
+    """Whether an operator that can drop values, such as fused attention, is to drop none."""
+    names = [one.name for one in schema.arguments]
+    if "dropout_p" not in names:
+        return False
+    place = names.index("dropout_p")
+    return not (args[place] if place < len(args) else kwargs.get("dropout_p", 0.0))
 
 
 def _copy(torch, value):

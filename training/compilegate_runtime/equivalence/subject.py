@@ -16,17 +16,17 @@ class Subject:
     used (``kept``): at least STEPS, of the size that most steps have.
 
     Optional, None or empty where it does not apply: ``last_batch``, the smaller one at the end of
-    an epoch; ``recompiled``, batches for which the run compiled further graphs; ``evaluation``,
-    held-out batches, with ``evaluate(callable, batch)``, whose floating-point tensors (outputs,
-    loss) are compared, for an evaluation that runs compiled; ``accumulation``, calls whose
-    gradients make up a step; ``optimizer`` with ``compiled_step()``, where its step is compiled;
-    ``shared``, the wrapper that reduces gradients over processes, which ``call`` goes through
-    (DDP).
+    an epoch; ``recompiled``, batches for which the run compiled further graphs, ``missed`` how many
+    others it compiled; ``evaluation``, held-out batches, with ``evaluate(callable, batch)``, whose
+    floating-point tensors (outputs, loss) are compared, for an evaluation that runs compiled;
+    ``accumulation``, calls whose gradients make up a step; ``optimizer`` with ``compiled_step()``,
+    where its step is compiled; ``shared``, the wrapper that reduces gradients over processes, which
+    ``call`` goes through (DDP).
     """
 
     def __init__(
         self, model, call, batches, *, precision="fp32", autocast=contextlib.nullcontext,
-        compiled=None, call_with=None, compile_anew=None, last_batch=None, recompiled=(),
+        compiled=None, call_with=None, compile_anew=None, last_batch=None, recompiled=(), missed=0,
         evaluation=(), evaluate=None, accumulation=1, optimizer=None, compiled_step=None,
         shared=None,
     ):  # fmt: skip
@@ -34,7 +34,7 @@ class Subject:
         self.compiled = model if compiled is None else compiled
         self.precision, self.autocast = precision, autocast
         self.call_with, self.compile_anew = call_with or called_with, compile_anew
-        self.last_batch, self.recompiled = last_batch, list(recompiled)
+        self.last_batch, self.recompiled, self.missed = last_batch, list(recompiled), missed
         self.evaluation, self.evaluate = list(evaluation or ()), evaluate
         self.accumulation = accumulation
         self.optimizer, self.compiled_step, self.shared = optimizer, compiled_step, shared

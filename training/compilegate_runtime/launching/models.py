@@ -5,9 +5,9 @@ import inspect
 import sys
 from pathlib import Path
 
-from compilegate_runtime import numerics
 from compilegate_runtime.errors import NotAppliedError
 from compilegate_runtime.fingerprint import InitialWeights
+from compilegate_runtime.kept import Kept
 from compilegate_runtime.progress import write_line
 
 LEFT_OUT = "compilegate script_compiles=left_out"
@@ -28,8 +28,9 @@ class Models:
         self.initial_loss = None
         self.initial_loss_known = False
         self.initial_weights = InitialWeights()
-        self._keeps = numerics.STEPS if numerics.requested() else 0
-        self._first_calls, self._autocast = [], contextlib.nullcontext  # of the first model
+        # Of the first model, for the equivalence check.
+        self.kept, self.autocast, self.modes = Kept(torch, compiler), contextlib.nullcontext, []
+        self.calls = 0  # that make up a step, once the first one is over
 
     def watch(self):
         """Begin to watch."""
@@ -133,32 +134,30 @@ class Models:
         number = len(self.models)
 
         def noting(*args, **kwargs):
-            if module.training and self._torch.is_grad_enabled():
+            trains = module.training and self._torch.is_grad_enabled()
+            if trains:
                 self.fed(*size_of(args, kwargs), number)
-                if self._keeps and number == 1:
-                    self._keep(args, kwargs)
+            if number == 1 and self.kept.keeps:
+                self._keep(trains, [list(args), kwargs])
             return call(*args, **kwargs)
 
         return noting
 
-    def _keep(self, args, kwargs):
-        """Keep what the first model is called with, for the numerical check."""
-        self._keeps -= 1
-        self._autocast = autocast_as_here(self._torch)
-        self._first_calls.append(numerics.kept(self._torch, [list(args), kwargs]))
+    def _keep(self, trains, batch):
+        if not trains:
+            self.kept.evaluating(batch)
+            return
+        if not self.modes:
+            self.modes = [(part, part.training) for part in self.models[0].modules()]
+            self.autocast = autocast_as_here(self._torch)
+        self.calls += self._original is not None  # until the first step is over
+        self.kept.training(batch)
 
-    def examined(self, precision):
-        """The compiled model's gradients against those of the model as written."""
-        if len(self.models) != 1:
-            return {"checked": False, "reason": f"{len(self.models)} models train"}
-        self.fed = lambda *_: None  # the run is over
-        model = self.models[0]
-
-        def loss(kept):
-            output = model(*kept[0], **kept[1])
-            return loss_in(output) if loss_in(output) is not None else mean_square(output)
-
-        return numerics.examine(model, loss, self._first_calls, precision, self._autocast)
+    def anew(self, module):
+        """The module compiled once more, as it was compiled for the run."""
+        if self._compiler.compiles_regions:
+            return self._compiler.anew(module)
+        return self._compiler.anew(_function_of_its_own(module._call_impl, module, 0))
 
     def _measure_initial_loss(self, module, args, kwargs):
         """The first batch's loss before any training, without dropout, which the arms must share.
@@ -222,12 +221,6 @@ def loss_in(output):
     parts = output if isinstance(output, (tuple, list)) else [output]
     scalars = [part for part in parts if hasattr(part, "dim") and part.dim() == 0]
     return scalars[0] if len(scalars) == 1 else None
-
-
-def mean_square(output):
-    """A number that every output of a model moves, where it returns no loss."""
-    values = [one for one in _flat([output]) if hasattr(one, "is_floating_point")]
-    return sum(one.square().mean() for one in values if one.is_floating_point())
 
 
 def autocast_as_here(torch):
