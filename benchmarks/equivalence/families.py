@@ -226,8 +226,12 @@ class Convolutions(nn.Module):
             x = functional.relu(norm(convolution(x)))
             if index < 2:
                 x = self.pool(x, index)
-        logits = self.head(functional.adaptive_avg_pool2d(x, 1).flatten(1))
+        logits = self.head(self.described(functional.adaptive_avg_pool2d(x, 1).flatten(1)))
         return functional.cross_entropy(logits, batch["target"], label_smoothing=0.05), logits
+
+    def described(self, features: Tensor) -> Tensor:
+        """What the classifier sees of the features, shape (batch, 2 width)."""
+        return features
 
     def pool(self, x: Tensor, index: int) -> Tensor:
         """Smaller by half."""

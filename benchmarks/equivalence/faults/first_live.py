@@ -24,6 +24,16 @@ class Overhanging(Convolutions):
         return functional.avg_pool2d(x, 3, stride=2, ceil_mode=True)
 
 
+class Dropping(Convolutions):
+    """With features that are added to in place behind dropout, which is no copy in evaluation."""
+
+    def described(self, features: Tensor) -> Tensor:
+        """Features and what is kept of them, moved by their mean."""
+        kept = functional.dropout(features, 0.1, self.training)
+        kept += features.mean(dim=1, keepdim=True)
+        return features + kept
+
+
 class Slots(Modulated):
     """With attention in which tokens compete for what they look at, as in slot attention."""
 
@@ -59,4 +69,11 @@ enlist(Fault(
     defect="softmax over any dimension becomes attention with softmax over the last one",
     same="it is the defect itself, in the compiler of this version",
     half="first", model=lambda family: _with(SlotDiffusion, family),
+))  # fmt: skip
+enlist(Fault(
+    name="addition-behind-dropout-lost", families=("convolutions",), kind="aliasing", issue=195422,
+    title="an in-place change of what dropout returns in evaluation does not reach its input",
+    defect="dropout that drops nothing returns its input, and the compiler took it for a copy",
+    same="it is the defect itself, in the compiler of this version",
+    half="first", model=lambda family: _with(Dropping, family),
 ))  # fmt: skip
