@@ -135,11 +135,10 @@ def _runs(options: argparse.Namespace, records: Records) -> Iterator[Trial]:
 
 
 def _chosen(options: argparse.Namespace) -> Iterator[tuple[Fault, Family, str]]:
-    for fault in catalogue():
-        for name, precision in itertools.product(fault.families, fault.precisions):
-            wanted = not options.only or {fault.name, name} & set(options.only)
-            if wanted:
-                family = FAMILIES[name]
+    for family, fault in itertools.product(FAMILIES.values(), catalogue()):
+        wanted = not options.only or {fault.name, family.name} & set(options.only)
+        if family.name in fault.families and wanted:
+            for precision in fault.precisions:
                 yield fault, fault.model(family) if fault.model else family, precision
 
 

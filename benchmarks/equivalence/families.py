@@ -335,12 +335,12 @@ def series(generator: torch.Generator, size: int, length: int = 6) -> Batch:
 
 
 FAMILIES = {
-    one.name: one
+    one.name: one  # the quickest to compile first
     for one in (
-        Family("transformer", Transformer, text, steps=300),
-        Family("diffusion", Diffusion, pictures),
-        Family("convolutions", Convolutions, classes),
         Family("recommender", Recommender, visits, steps=300, size=64),
+        Family("convolutions", Convolutions, classes),
         Family("recurrent", Recurrent, series),
+        Family("diffusion", Diffusion, pictures),
+        Family("transformer", Transformer, text, steps=300),
     )
 }

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from functorch.compile import default_partition, make_boxed_func
 from torch._dynamo.backends.common import aot_autograd
+from torch._inductor import config
 from torch.fx import GraphModule
 
 from benchmarks.equivalence.faults import Fault, Place
@@ -50,7 +51,7 @@ class Faulty:
             fw_compiler=compiled("forward"),
             bw_compiler=compiled("backward"),
             inference_compiler=compiled("evaluation"),
-            partition_fn=default_partition,
+            partition_fn=_split,
         )(module, inputs)
 
     def _change(
@@ -62,6 +63,15 @@ class Faulty:
         self.applied += self.fault.change(module.graph, place)
         module.graph.lint()
         module.recompile()
+
+
+def _split(*arguments: Any, **settings: Any) -> tuple[GraphModule, GraphModule]:
+    """Forward and backward, without draws in backward that nothing there uses.
+
+    With fallback_random they would count as effects and stay.
+    """
+    with config.patch(fallback_random=False):
+        return default_partition(*arguments, **settings)
 
 
 def compiler(fault: Fault | None) -> tuple[Callable[[Any], Any], Faulty]:
