@@ -7,9 +7,10 @@ off. Where the job computes in single precision by itself, both are one.
 """
 
 import contextlib
+import functools
 
 from compilegate_runtime.equivalence import batches as of_batches
-from compilegate_runtime.equivalence import optimizer, randomness, surroundings
+from compilegate_runtime.equivalence import optimizer, randomness, reduction, surroundings
 from compilegate_runtime.equivalence.anew import Anew
 from compilegate_runtime.equivalence.compare import errors
 from compilegate_runtime.equivalence.reference import in_double, modes
@@ -30,9 +31,10 @@ class Arithmetic:
 
     def __init__(self, case, name, truths):
         self._case, self.name, self._truths = case, name, truths
-        torch, subject = self._torch, self._subject = case.torch, case.subject
+        torch, subject = self.torch, self._subject = case.torch, case.subject
         low = {"fp16": torch.float16, "bf16": torch.bfloat16}.get(subject.precision, torch.float32)
         self.epsilon = torch.finfo(low if name == OWN else torch.float32).eps
+        self._variations = range(1, VARIATIONS + 1 if name == SINGLE else 1)
         self._record, self._double = modes(torch, case.clock)
         self._how = {"forward": subject.autocast} if name == OWN else {"dtype": torch.float32}
         self.eager = self._side(self._eagerly, subject.model, self._recorded, **self._how)
@@ -40,7 +42,7 @@ class Arithmetic:
             self._eagerly, subject.model, self._in_double, dtype=torch.float64
         )
         self.compiled_anew = self.anew()
-        self._ready = self._side(subject.call, subject.compiled, None, **self._how)
+        self._ready = self._side(subject.call, subject.compiled, self._alone, **self._how)
         self.is_the_jobs = name == OWN or is_one(torch, subject)
         self.compiled = self._ready if self.is_the_jobs else self.compiled_anew
 
@@ -54,15 +56,18 @@ class Arithmetic:
     def _eagerly(self, batch):
         return self._subject.call_with(self._subject.model, batch)
 
+    def _alone(self, _tape):
+        return reduction.alone(self._subject.shared)
+
     @contextlib.contextmanager
     def _recorded(self, tape):
-        with self._torch.compiler.set_stance("force_eager"), self._record(tape):
+        with self.torch.compiler.set_stance("force_eager"), self._record(tape):
             yield
 
     @contextlib.contextmanager
     def _in_double(self, tape):
-        stance = self._torch.compiler.set_stance("force_eager")
-        with stance, in_double(self._torch, self._double(tape)):
+        stance = self.torch.compiler.set_stance("force_eager")
+        with stance, in_double(self.torch, self._double(tape)):
             yield
 
     def trained(self, name, steps, first=0):
@@ -73,23 +78,24 @@ class Arithmetic:
         """
         tapes, name = [[] for _ in steps], (name, first)
         eager = self.eager.train(steps, tapes, first)
-        _require_finite(self._torch, eager.gradients)
+        _require_finite(self.torch, eager.gradients)
         if any(tapes) or name not in self._truths:
             self._truths[name] = self.reference.train(steps, tapes, first)
         truth = self._truths[name]
         side = self.compiled_anew if any(tapes) else self.compiled
         compiled = side.train(steps, first=first)
-        if any(tapes) and not _equal(self._torch, eager.random, compiled.random):
+        if any(tapes) and not _equal(self.torch, eager.random, compiled.random):
             raise Unseen("random_numbers", "compiled code drew other numbers than eager code")
         others = self._as_good(truth, steps, first, random=any(tapes))
         return truth, compiled, [eager, *others]
 
     def computed(self, batches):
-        """(truth, compiled, [eager]) of what the evaluation computes on these batches."""
+        """(truth, compiled, [eager, ...]) of what the evaluation computes on these batches."""
         eager, truth, compiled = (
             side.compute(batches) for side in (self.eager, self.reference, self.compiled)
         )
-        return truth, compiled, [eager]
+        vary = functools.partial(self.eager.compute, batches)
+        return truth, compiled, [eager, *map(vary, self._variations)]
 
     def draws(self, batch):
         """Whether eager code draws random numbers."""
@@ -102,36 +108,46 @@ class Arithmetic:
         eager, compiled = (
             side.losses(batch, randomness.LOSSES) for side in (self.eager, self._ready)
         )
-        return randomness.of_losses(self._torch, eager, compiled)
+        return randomness.of_losses(self.torch, eager, compiled)
 
     def own_numbers(self, batch):
         """[(worst, what), ...] of the kernels' own generator, in code that is compiled anew."""
-        masks = randomness.Masks(self._torch, self._subject.model)
+        masks = randomness.Masks(self.torch, self._subject.model)
         side = Anew(self._case, eager_numbers=False, before=masks.watch, **self._how)
         try:
             eager, compiled = (one.slopes(batch, randomness.SEEDS) for one in (self.eager, side))
-            side.losses(batch, 2, masks.keep)
+            for seed in range(2):
+                side.losses(batch, 2, masks.keep, seed)
         finally:
             masks.release()
             side.forget()
         return [randomness.of_slopes(eager, compiled), masks.differences(self.epsilon)]
 
+    def reduced(self, steps):
+        """(truth of this process, eager, compiled) gradients that all processes have together."""
+        subject = self._subject
+        dropout = not self.draws(steps[0][0])
+        force = self.torch.compiler.set_stance
+        eager = self._side(subject.call, None, lambda _: force("force_eager"), **self._how)
+        compiled = self._side(subject.call, None, None, **self._how)
+        sides = (self.reference, eager, compiled)
+        return [side.train(steps, dropout=dropout).gradients for side in sides]
+
     def optimizer_moved(self):
         """Figures of a compiled step of the optimizer, in the type of the weights themselves."""
         case, batch = self._case, self._subject.batches[0]
         return optimizer.figures_of(
-            self._torch, self._subject, case.weights, lambda: self.eager.gradients(batch)
+            self.torch, self._subject, case.weights, lambda: self.eager.gradients(batch)
         )
 
     def _as_good(self, truth, steps, first, *, random):
         """Eager code that rounds in another way, where that means the same."""
-        torch, count = self._torch, self._torch.get_num_threads()
+        torch, count = self.torch, self.torch.get_num_threads()
         if count > 1 and next(self._subject.model.parameters()).device.type == "cpu":
             with surroundings.threads(torch, count // 2):
                 yield self.eager.train(steps, first=first)
-        if self.name == SINGLE:
-            for variation in range(1, VARIATIONS + 1):
-                yield self.eager.train(steps, first=first, variation=variation)
+        for variation in self._variations:
+            yield self.eager.train(steps, first=first, variation=variation)
         others = [[of_batches.turned(torch, batch) for batch in step] for step in steps]
         if random or any(batch is None for step in others for batch in step):
             return

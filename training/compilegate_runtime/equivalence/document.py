@@ -14,8 +14,8 @@ class Document:
 
     def belongs_to(self, torch, subject):
         """Note framework, device and precision, for which bounds and chances are known."""
-        device = next(subject.model.parameters()).device
-        name = device.type
+        weight = next(subject.model.parameters(), torch.zeros(0))
+        device, name = weight.device, weight.device.type
         if device.type == "cuda":
             name += " {}.{}".format(*torch.cuda.get_device_capability(device))
         version = ".".join(torch.__version__.split(".")[:2])
@@ -26,6 +26,10 @@ class Document:
     def add(self, part):
         """Note the figures of a part."""
         self._made["parts"].append(part)
+
+    def has(self, part):
+        """Whether there are figures of a part."""
+        return any(one["part"] == part for one in self._made["parts"])
 
     def leave_out(self, part, arithmetic, reason):
         """Note what of a part was not looked at."""

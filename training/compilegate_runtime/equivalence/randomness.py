@@ -5,8 +5,8 @@ draws is held against what eager code draws, or what it has to be, in standard e
 
     losses of one batch, eager and compiled, N each     mean, variance, correlation of neighbours
     a dropout layer's mask, kept with chance q          (kept - n q) / sqrt(n q (1 - q))
-    a mask and that of the next step, of the next       agreements, of which a = q^2 + (1 - q)^2
-    value, of another layer                             of n are expected
+    a mask and that of the next step, of another seed   agreements, of which a = q^2 + (1 - q)^2
+    or process, of the next value, of another layer     of n are expected
     what is kept / (input / q) - 1                      in units of the arithmetic's epsilon
 
 Losses that repeat where eager's differ come from a generator that stands still: no finite number.
@@ -76,14 +76,15 @@ class Masks:
             hook.remove()
 
     def differences(self, epsilon):
-        """(largest standard error, what it is of), of the last two calls of every layer."""
+        """(largest standard error, what it is of), of two calls each with two seeds."""
         found, last = [(0.0, "")], None
         for name, calls in self._seen.items():
             kept = 1 - self._layers[name].p
-            first, second = (self._mask(*call) for call in calls[-2:])
+            first, second, third = (self._mask(*call) for call in calls[:3])
             found += [
                 (_beyond(first, kept), f"{name}: share that is kept"),
                 (self._agreement(first, second, kept), f"{name}: neighbouring steps"),
+                (self._agreement(first, third, kept), f"{name}: other seeds"),
                 (self._agreement(first[1:], first[:-1], kept, once=False), f"{name}: neighbours"),
                 (self._scale(*calls[-1], kept) / epsilon, f"{name}: scale"),
             ]

@@ -45,14 +45,16 @@ class Side:
         with self._weights.placed(self._dtype):
             yield
 
-    def train(self, steps, tapes=None, first=0, variation=0):
+    def train(self, steps, tapes=None, first=0, variation=0, *, dropout=True):
         """``Trained`` by steps of one or several batches each, with a tape each.
 
         ``first`` is the number of the first one. With a ``variation`` weights are rounded another
-        way, by its number.
+        way, by its number. Without ``dropout`` the model is in evaluation mode.
         """
         made = Trained([], [], [])
         with self.placed():
+            if not dropout:
+                self._subject.model.eval()
             for number, batches in enumerate(steps, first):
                 self._clock.check()
                 self._weights.move(number, variation)
@@ -75,11 +77,11 @@ class Side:
             if one.grad is not None
         }
 
-    def losses(self, batch, count, after=lambda: None):
+    def losses(self, batch, count, after=lambda: None, seed=0):
         """Losses of so many calls, with random numbers that go on from call to call."""
         made = []
         with self.placed():
-            surroundings.seed(self._torch, 0)
+            surroundings.seed(self._torch, seed)
             for _ in range(count):
                 made.append(self._loss(batch))
                 after()
@@ -110,10 +112,11 @@ class Side:
         with self._around([]), self._forward():
             return float(scalar(self._torch, self._loss_of(self._copy(batch))).detach())
 
-    def compute(self, batches):
+    def compute(self, batches, variation=0):
         """What the evaluation computes of each batch, without gradients, in evaluation mode."""
         made = []
         with self.placed(), self._torch.no_grad():
+            self._weights.move(0, variation)
             self._subject.model.eval()
             for batch in batches:
                 self._clock.check()

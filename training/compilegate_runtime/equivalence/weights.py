@@ -122,7 +122,11 @@ class Weights:
     def _in_type(self, dtype):
         """Tensors of the wider type by the id of the model's own, with the starting values."""
         torch = self._torch
-        floating = [one for one in self._own if one.is_floating_point() or one.is_complex()]
+        floating = [
+            one
+            for one in self._own
+            if (one.is_floating_point() or one.is_complex()) and one.layout is torch.strided
+        ]
         if dtype not in self._wide:
             bases = _bases(torch, floating, dtype)
             self._wide[dtype] = {id(one): _twin(torch, one, bases, dtype) for one in floating}
