@@ -218,7 +218,7 @@ class YamlDocument:
         if isinstance(event, yaml.CollectionStartEvent):
             is_mapping = isinstance(event, yaml.MappingStartEvent)
             value = (self._mapping if is_mapping else self._list)(path, depth + 1)
-        if event.anchor and not isinstance(event, yaml.AliasEvent):
+        if event.anchor:
             self._anchors[event.anchor] = (value, self._count - before)
         return value
 

@@ -51,6 +51,9 @@ candidates:
         (".", "."),
         ("'1'", "1"),
         ("!!str 1", "1"),
+        ("! 1", "1"),
+        ("! [1]", [1]),
+        ("! {b: 1}", {"b": 1}),
         ("oN", "oN"),
     ],
 )
@@ -146,22 +149,26 @@ def test_what_is_refused_says_where_it_stands(
 
 
 @pytest.mark.parametrize(
-    ("text", "line", "value"),
+    ("text", "line", "value", "problem"),
     [
-        ("a: 1\nb: [1\nc: 2", "line 3, column 2", "c: 2"),
-        ("a: [", "line 2, column 1", ""),
-        ("a: 1\n\tb: 2", "line 2, column 1", "b: 2"),
+        ("a: 1\nb: [1\nc: 2", "line 3, column 2", "c: 2", "did not find expected ',' or ']'"),
+        ("a: [", "line 2, column 1", "", "did not find expected node content"),
+        ("a: 1\n\tb: 2", "line 2, column 1", "b: 2",
+         "found a tab character that violates indentation"),
+        ("a: \0", "", None,
+         "unacceptable character #x0000: control characters are not allowed"),
     ],
-)
+)  # fmt: skip
 def test_what_is_not_yaml_names_line_and_column(
-    text: str, line: str, value: str, tmp_path: Path
+    text: str, line: str, value: str | None, problem: str, tmp_path: Path
 ) -> None:
     file = tmp_path / "w.yaml"
     file.write_text(text)
     with pytest.raises(InvalidInputError, match="is not YAML: ") as caught:
         load_yaml(file)
 
-    assert (line, value) == (caught.value.field, caught.value.value)
+    found = caught.value
+    assert (line, value, f"is not YAML: {problem}") == (found.field, found.value, found.problem)
 
 
 @pytest.mark.parametrize("opening", ["[", "- ", "{a: ", "? "])
