@@ -88,8 +88,8 @@ CASES: dict[str, tuple[tuple[tuple[str, str], ...], dict[str, tuple[str, ...]]]]
         {"quality.metric": ("is still to be written (got 'TODO'), line 26",)},
     ),
     "a value that would not reach the script": (
-        (("entry_point: train.py", "entry_point: train.py\n  hyperparameters: {a b: 1}"),),
-        {"training.hyperparameters.a b": ()},
+        (("entry_point: train.py", "entry_point: train.py\n  hyperparameters: {title: two words}"),),
+        {"training.hyperparameters.title": ("has characters that a shell",)},
     ),
     "everything in the document": (
         (("name: bert-docs", "name: Bert"), ("batch_size: 32", "batchsize: 32"),

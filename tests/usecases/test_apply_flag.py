@@ -16,7 +16,7 @@ from compilegate.domain.records.trials import TrialStarted
 from compilegate.domain.workload.model import Candidate
 from compilegate.usecases.flag.change_flag import change_flag
 from compilegate.usecases.records import to_json
-from compilegate.usecases.trial.apply_flag import apply_flag
+from compilegate.usecases.trial.apply_flag import apply_flag, record_decision
 from compilegate.usecases.trial.lock import acquire_lock
 from compilegate.usecases.trial.plan_trial import plan_trial
 from tests.decision_builder import decision_document
@@ -64,10 +64,23 @@ def test_a_promotion_that_names_no_candidate_changes_nothing(services: Any) -> N
 
 def test_a_proven_loss_switches_an_enabled_flag_off(services: Any) -> None:
     apply_flag(decide(services, "promote", "enable"), services=services)
+    assert ("probation", True) == tuple(load(services, "flag")[k] for k in ("state", "approved"))
     later = {**decide(services, "stay_off", "disable"), "trial": "abcd1235"}
 
     assert {"changed": True, "enabled": False} == applied(later, services)
     assert not json.loads(services.flags.read(FLAG))["enabled"]
+
+
+def test_a_decision_without_evidence_is_recorded_as_one_that_cost_nothing(services: Any) -> None:
+    event = decide(services, "promote", "enable")
+    answer = record_decision(event, services=services)
+
+    (decided,) = services.ledger.history("bert-docs").decided
+    assert (0.0, "promote", TRIAL, event["decision_key"]) == (
+        decided.spent_usd, decided.verdict, decided.trial, decided.decision_key,
+    )  # fmt: skip
+    assert ("enable", False) == (answer["flag_action"], answer["approval_needed"])
+    assert decided.decision_id == answer["decision_id"]
 
 
 def record(event: dict[str, Any], services: Any, **changes: Any) -> dict[str, Any]:
