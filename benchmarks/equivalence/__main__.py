@@ -29,7 +29,16 @@ from benchmarks.equivalence.families import FAMILIES, Family
 from benchmarks.equivalence.faults import Fault, catalogue
 from benchmarks.equivalence.job import PRECISIONS
 from benchmarks.equivalence.results import Records
-from benchmarks.equivalence.trials import MODES, ROOT, SEEDS, Sound, equivalence, with_fault
+from benchmarks.equivalence.trials import (
+    MODES,
+    ROOT,
+    SEEDS,
+    SEEDS_OF_DRAWING,
+    Sound,
+    draws,
+    equivalence,
+    with_fault,
+)
 
 CERTAIN = 1000.0  # no bound is near
 Trial = tuple[str, Callable[[], dict[str, Any]]]
@@ -84,7 +93,8 @@ def _seeds(
         place = dict(zip(("family", "precision", "mode"), names, strict=True))
         return {**place, "seed": seed, **_documented(made[0].document(seed))}
 
-    for seed in range(SEEDS[names[2]]):
+    family, _, mode = names
+    for seed in range(SEEDS_OF_DRAWING if draws(FAMILIES[family].build(0)) else SEEDS[mode]):
         key = " ".join(("sound", *names, str(seed)))
         if _missing(records, key):
             yield key, functools.partial(examine, seed)
