@@ -17,7 +17,9 @@ from typing import Any
 
 import torch
 
+from benchmarks.equivalence import page
 from benchmarks.equivalence.faults import Fault, catalogue
+from benchmarks.equivalence.page import KEPT
 from benchmarks.equivalence.trials import ROOT, equivalence
 from compilegate.domain.codec import write as encoded
 from compilegate.domain.faults import FaultClass, FaultTable
@@ -27,7 +29,6 @@ from compilegate.domain.judging.equivalence import State, examined, upper_bound
 HEADROOM = 3.0
 LEAST_BOUND = 3.0  # PyTorch's own accuracy test of compilers allows 2 to 3
 FACTS = ROOT / "compilegate" / "facts" / "equivalence.json"
-KEPT = Path(__file__).parent / "results.json"
 
 
 class Records:
@@ -166,6 +167,7 @@ def write(summaries: Mapping[str, Any], device: str, *, facts: bool) -> None:
     kept = json.loads(KEPT.read_text(encoding="utf-8")) if KEPT.exists() else {}
     kept[device] = summaries
     KEPT.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
+    page.write()
     if facts:
         _write_facts(kept)
 

@@ -1,0 +1,57 @@
+"""What the catalogue of faults keeps, as far as it can be read without torch."""
+
+from __future__ import annotations
+
+import json
+
+from benchmarks.equivalence import page
+from compilegate.domain.judging.equivalence import upper_bound
+from compilegate.facts import read
+
+TRIAL = {
+    "family": "diffusion", "precision": "fp32", "harmful": True, "caught": True, "effect": 0.1,
+    "reason": "",
+}  # fmt: skip
+FAULT = {"name": "one", "half": "first", "kind": "mask", "issue": 7, "live": False}
+CLASS = {
+    "framework": "pytorch 9", "device": "cpu", "precision": "fp32", "faults": 2, "missed": 1,
+    "sound": 3, "false_alarms": 0,
+}  # fmt: skip
+
+
+def results(*trials: dict[str, object]) -> dict[str, object]:
+    found = {"torch": "9", "device": "cpu", "date": "d", "check": "c"}
+    faults = [FAULT | {"trials": list(trials)}]
+    return {"cpu": found | {"table": {"classes": [CLASS]}, "faults": faults}}
+
+
+def test_the_page_shows_the_kept_results() -> None:
+    kept = json.loads(page.KEPT.read_text(encoding="utf-8")) if page.KEPT.exists() else {}
+    text = page.PAGE.read_text(encoding="utf-8")
+
+    assert page.refreshed(text, kept) == text
+
+
+def test_the_judges_table_counts_what_the_results_show() -> None:
+    kept = json.loads(page.KEPT.read_text(encoding="utf-8")) if page.KEPT.exists() else {}
+    current = [one for one in kept.values() if one["check"] == read("equivalence")["check"]]
+    counted = []
+    for found in current:
+        trials = [{**one, **trial} for one in found["faults"] for trial in one["trials"]]
+        for row in found["table"]["classes"]:
+            mine = [t for t in trials if t["harmful"] and t["precision"] == row["precision"]]
+            counted.append((row["precision"], len(mine), sum(not one["caught"] for one in mine)))
+    rows = read("equivalence")["classes"]
+
+    assert [(one["precision"], one["faults"], one["missed"]) for one in rows] == counted
+
+
+def test_a_missed_fault_is_named_and_a_harmless_one_is_no_part_of_the_figures() -> None:
+    missed = TRIAL | {"caught": False, "family": "recurrent", "reason": "within its bounds"}
+    harmless = TRIAL | {"harmful": False, "family": "transformer"}
+    text = page.refreshed(page.PAGE.read_text(encoding="utf-8"), results(TRIAL, missed, harmless))
+
+    assert f"| pytorch 9, cpu, fp32 | 2 | 2 | 0 | 1 | {upper_bound(1, 2):.3f} | 3 | 0 |" in text
+    assert "| mask | 1 | 2 | 1 |" in text
+    assert "| one | recurrent | fp32 | 1.0e-01 | within its bounds |" in text
+    assert "for neither side: one (transformer, fp32)." in text
