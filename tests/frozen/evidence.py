@@ -38,6 +38,38 @@ def trial(number: int) -> Document:
     return Generator(random.Random(f"trial {number}")).trial()
 
 
+def examined(number: int) -> Document:
+    """A trial whose jobs checked equivalence, with a table of faults."""
+    rng = random.Random(f"examined {number}")
+    document = Generator(rng).trial()
+    job_class = {"framework": "pytorch 2.13", "device": "cuda 8.6", "precision": "fp32"}
+    for arm in document["arms"][1:]:
+        highest = rng.choice([1.1, 1.1, 1.1, 1.1, 4.0, 900.0])
+        for run in arm["runs"]:
+            part = {"part": "gradients", "arithmetic": "single", "compared": 9, "ratio": highest}
+            seen = {
+                "part": "evaluation",
+                "code": "no_loss",
+                "share": rng.choice([0.0, 0.0, 0.0, 0.5]),
+            }
+            if rng.random() < 0.97:
+                run["equivalence"] = {
+                    "schema": 1, "check": "abc", "class": job_class, "parts": [part],
+                    "weights": "first" if run["stage"] == "speed" else "last",
+                    "unseen": [seen] if rng.random() < 0.1 else [],
+                }  # fmt: skip
+    counts = {
+        "faults": rng.choice([12, 59, 200]),
+        "missed": rng.choice([0, 0, 3]),
+        "date": "2026-11-26",
+    }
+    document["equivalence"] = {
+        "check": "abc", "bounds": {"gradients.single": 4.0}, "shares": {},
+        "classes": [job_class | counts],
+    }  # fmt: skip
+    return document
+
+
 def probation(number: int) -> Document:
     """The probation of that number."""
     return Generator(random.Random(f"probation {number}")).probation()

@@ -18,6 +18,7 @@ REGIONS = ("eu-west-1", "ap-south-1", "us-gov-west-1")
 WHOLE = {"judge": 20, "eligibility": 10, "requests": 20}
 DOCUMENTS = {
     "trial": (evidence.trial, 2000),
+    "examined": (evidence.examined, 300),
     "probation": (evidence.probation, 1000),
     "malformed": (evidence.malformed, 400),
 }
