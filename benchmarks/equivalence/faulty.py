@@ -74,7 +74,9 @@ def _split(*arguments: Any, **settings: Any) -> tuple[GraphModule, GraphModule]:
         return default_partition(*arguments, **settings)
 
 
-def compiler(fault: Fault | None) -> tuple[Callable[[Any], Any], Faulty]:
-    """What compiles a model or function with the fault, and the backend that counts where."""
-    backend = Faulty(fault)
+def compiler(
+    fault: Fault | None, *, optimizer: bool = False
+) -> tuple[Callable[[Any], Any], Faulty]:
+    """What compiles a model or a step with the fault, and the backend that counts where."""
+    backend = Faulty(fault, optimizer=optimizer)
     return lambda model: torch.compile(model, backend=backend), backend

@@ -26,7 +26,7 @@ from torch import Tensor, nn
 from benchmarks.equivalence.families import Family
 from benchmarks.equivalence.faults import Fault
 from benchmarks.equivalence.faulty import compiler
-from benchmarks.equivalence.job import Runs, autocast, evaluating, gradients, to
+from benchmarks.equivalence.job import Runs, Stepping, autocast, evaluating, gradients, to
 
 ABOVE = {"fp32": 1e-5, "bf16": 1e-2}
 DRAWS, SEEDS, MARGIN = 100, (1, 2, 3), 0.01
@@ -47,7 +47,8 @@ def by_gradients(fault: Fault, family: Family, precision: str, device: str) -> d
 def _effect(
     fault: Fault, family: Family, precision: str, device: str, *, double: bool = False
 ) -> tuple[str, float]:
-    sides = [_observed(one, family, precision, device, double=double) for one in (fault, None)]
+    observe = _stepped if fault.stage == "optimizer" else _observed
+    sides = [observe(one, family, precision, device, double=double) for one in (fault, None)]
     worst = ("nothing", 0.0)
     for faulty, right in zip(*sides, strict=True):
         whole = _length(right, "gradient ")
@@ -102,6 +103,22 @@ def _observed(
         loss, output = called(batches[0])
     seen.append({"evaluated loss": loss, "evaluated output": output})
     return [{name: value.double() for name, value in one.items()} for one in seen]
+
+
+def _stepped(
+    fault: Fault | None, family: Family, _precision: str, device: str, *, double: bool
+) -> list[dict[str, Tensor]]:
+    """How far some steps of the optimizer moved each weight, from the start."""
+    torch.compiler.reset()
+    model = family.build(1).to(device, torch.float64 if double else None)
+    start = {name: weight.detach().clone() for name, weight in model.named_parameters()}
+    Stepping(family, model, compiler(fault, optimizer=True)[0])
+    return [
+        {
+            name: (weight.detach() - start[name]).double()
+            for name, weight in model.named_parameters()
+        }
+    ]
 
 
 def _by_draws(fault: Fault, family: Family, precision: str, device: str) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from benchmarks.equivalence.families import Batch, Family
 
 PRECISIONS = ("fp32", "bf16")
 HELD_OUT, HELD_OUT_SEED = 6, 10_000_019
+WARM_SEED, WARM_STEPS = 10_000_079, 3
 Compiler = Callable[[Any], Any]  # what makes a callable of a model: torch.compile with its settings
 
 
@@ -75,6 +76,20 @@ class Runs:
             batches = self.family.batches(HELD_OUT_SEED, HELD_OUT, 64)
             losses = [called(to(batch, self.device))[0] for batch in batches]
         return torch.stack(losses).double().mean().item()
+
+
+class Stepping:
+    """An optimizer whose step is compiled, after a few steps of training."""
+
+    def __init__(self, family: Family, model: nn.Module, compiler: Compiler) -> None:
+        self.optimizer = torch.optim.Adam(model.parameters(), lr=family.rate)
+        self.step = compiler(self.optimizer.step)
+        device = next(model.parameters()).device.type
+        for batch in family.batches(WARM_SEED, WARM_STEPS):
+            dtype = next(model.parameters()).dtype
+            model(to(batch, device, dtype))[0].backward()
+            self.step()
+            self.optimizer.zero_grad()
 
 
 def gradients(model: nn.Module) -> dict[str, Tensor]:

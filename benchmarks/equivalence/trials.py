@@ -20,7 +20,7 @@ from torch import nn
 from benchmarks.equivalence.families import FAMILIES, Batch, Family
 from benchmarks.equivalence.faults import Fault
 from benchmarks.equivalence.faulty import Faulty, compiler
-from benchmarks.equivalence.job import HELD_OUT_SEED, Compiler, Runs, autocast, to
+from benchmarks.equivalence.job import HELD_OUT_SEED, Compiler, Runs, Stepping, autocast, to
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "training"))
@@ -36,6 +36,7 @@ MODES: dict[str, dict[str, Any]] = {
 }
 SEEDS = dict(zip(MODES, (14, 4, 8, 8, 6, 6), strict=True))
 SEEDS_OF_DRAWING = 2  # of a model whose random numbers are looked at, which is compiled each time
+STEPPED = (("recurrent", "default"), ("recommender", "aot_eager"))  # the optimizer is compiled, too
 LAST_SIZE, OTHER_SIZE, LIMIT_SECONDS = 5, 11, 600.0
 
 
@@ -47,6 +48,7 @@ def subject(
     *,
     seed: int,
     compile_anew: Compiler,
+    stepping: Stepping | None = None,
 ) -> equivalence.Subject:
     """A job of the family as the check is given it; batches of the seed."""
     called = compile_anew(model)
@@ -68,6 +70,8 @@ def subject(
         evaluation=batches(HELD_OUT_SEED + seed, 2, family.size),
         evaluate=lambda function, batch: list(function(batch)),
         accumulation=2,
+        optimizer=stepping.optimizer if stepping else None,
+        compiled_step=stepping.step if stepping else None,
     )
 
 
@@ -89,15 +93,20 @@ def with_fault(
         backends.append(backend)
         return compiled(model)
 
+    model, first = family.build(1).to(device), []
     if weights == "last":
         runs = Runs(family, precision, device, compile_anew)
         runs.metrics(1)
-        first: list[Any] = [runs.called]
-        again = lambda model: first.pop() if first else compile_anew(model)  # noqa: E731
-        job = subject(family, runs.model, precision, device, seed=1, compile_anew=again)
-    else:
-        model = family.build(1).to(device)
-        job = subject(family, model, precision, device, seed=1, compile_anew=compile_anew)
+        model, first = runs.model, [runs.called]
+    stepping = None
+    if fault.stage == "optimizer":
+        step, backend = compiler(fault, optimizer=True)
+        backends.append(backend)
+        stepping = Stepping(family, model, step)
+    job = subject(
+        family, model, precision, device, seed=1, stepping=stepping,
+        compile_anew=lambda one: first.pop() if first else compile_anew(one),
+    )  # fmt: skip
     document = equivalence.examine(job, weights=weights, limit_seconds=LIMIT_SECONDS)
     return document, sum(backend.applied for backend in backends)
 
@@ -115,6 +124,8 @@ class Sound:
         self._settings = MODES[mode]
         self._model = self.family.build(0).to(device)
         self._draws = draws(self._model)
+        self._steps = (family, mode) in STEPPED
+        self._stepping: Stepping | None = None
         self._compiled: Any = None
         torch.compiler.reset()
 
@@ -122,6 +133,8 @@ class Sound:
         """The check at the weights of a seed."""
         self._model.load_state_dict(self.family.build(seed).state_dict())
         with contextlib.nullcontext() if self._draws else self._kept():
+            if self._steps and self._stepping is None:
+                self._stepping = Stepping(self.family, self._model, self._compile_step)
             job = subject(
                 self.family,
                 self._model,
@@ -129,8 +142,12 @@ class Sound:
                 self.device,
                 seed=seed,
                 compile_anew=self._compile_anew,
+                stepping=self._stepping,
             )
             return equivalence.examine(job, limit_seconds=LIMIT_SECONDS)
+
+    def _compile_step(self, step: Any) -> Any:
+        return torch.compile(step, **self._settings)
 
     def _compile_anew(self, model: nn.Module) -> Any:
         from torch._dynamo.utils import counters  # noqa: PLC0415
