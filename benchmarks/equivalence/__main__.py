@@ -40,6 +40,7 @@ from benchmarks.equivalence.trials import (
     with_fault,
 )
 
+FAULTS_A_SOUND_ONE = 4
 CERTAIN = 1000.0  # no bound is near
 Trial = tuple[str, Callable[[], dict[str, Any]]]
 
@@ -67,9 +68,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def _trials(options: argparse.Namespace, records: Records) -> Iterator[Trial]:
     """What is missing, sound and faulty in turns, so that every stop leaves a table of both."""
-    groups = [_sound(options, records), _faults(options, records)]
-    for several in itertools.zip_longest(*groups, fillvalue=()):
-        yield from itertools.chain.from_iterable(several)
+    sound, faults = _sound(options, records), _faults(options, records)
+    several = list(itertools.islice(faults, FAULTS_A_SOUND_ONE))
+    while (group := next(sound, None)) is not None or several:
+        yield from itertools.chain(group or (), *several)
+        several = list(itertools.islice(faults, FAULTS_A_SOUND_ONE))
     if options.runs:
         yield from _runs(options, records)
 
