@@ -119,7 +119,7 @@ bench-gpu: setup ## what compilers bring on this machine's GPU; needs one
 	.venv-training/bin/python -m benchmarks.gpu
 
 bench-decision: dev ## how often the judge is right, by simulation: false promotes, power, cost
-	$(BIN)/python -m benchmarks.decision --quick
+	$(BIN)/python -m benchmarks.decision --share 0.05 --output build/decision-quick.json
 
 clean: ## remove environments and everything built
 	rm -rf build cdk.out .venv .venv-localcloud .venv-training .venv-sdk .venv-sdk3 .venv-checkov .venv-recipes .venv-exports .venv-airflow node_modules tests/asl/node_modules tests/report/axe/node_modules .compilegate

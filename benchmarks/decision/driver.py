@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
+from benchmarks.decision import truth
+from benchmarks.decision.screening import COMPILER, Screening
 from benchmarks.decision.truth import BASELINE, Workload
 from benchmarks.decision.world import FullRun, World
 from compilegate.domain.decision import (
@@ -23,6 +26,7 @@ from compilegate.domain.decision import (
 from compilegate.domain.judging import evidence
 from compilegate.domain.judging.evidence import PROBATION, TRIAL, Arm, Evidence, SpeedRun, TrialPlan
 from compilegate.domain.judging.judge import judge
+from compilegate.domain.reasons import Reason
 from compilegate.domain.workload.model import Policy, Quality
 
 Judge = Callable[[Evidence], Decision]
@@ -40,7 +44,7 @@ class Ending:
 
     verdict: str
     candidate: str | None
-    codes: tuple[str, ...] = ()
+    reasons: tuple[Reason, ...] = ()
     calls: int = 0
     speedup: Speedup | None = None
 
@@ -49,22 +53,31 @@ class Ending:
 class Driver:
     """One workload's evidence and the world that fills it.
 
-    ``production_beside``: while a dedicated run lasts, production makes its own baseline run,
-    which enters the evidence and costs nothing extra.
+    While a dedicated run lasts, production makes its own baseline run, which enters the evidence
+    and costs nothing extra.
     """
 
     world: World
     policy: Policy
-    production_beside: bool = True
+    screening: Screening = field(default_factory=Screening)
     decide: Judge = judge
     watched: int = 0  # production runs since the promotion
     evidence: Evidence = field(init=False)
+    caught: Mapping[str, bool] = field(init=False)  # by the check, of the arms that have one
     _order: int = 0
     _since_baseline: int = 0
 
     def __post_init__(self) -> None:
         """Start with an empty trial."""
-        self.evidence = empty_trial(self.world.workload, self.policy)
+        workload = self.world.workload
+        self.caught = {
+            arm.name: self.screening.catches(arm, self.world.rng)
+            for arm in workload.candidates
+            if arm.only_compiler
+        }
+        self.evidence = replace(
+            empty_trial(workload, self.policy), equivalence=self.screening.table
+        )
 
     def trial(self) -> Ending:
         """Until the judge has chosen a candidate, or none."""
@@ -78,13 +91,13 @@ class Driver:
     def _follow(self) -> Ending:
         for call in range(1, MAX_CALLS + 1):
             decision = self.decide(self.evidence)
-            codes = tuple(reason.code for reason in decision.reasons)
+            ending = Ending(
+                str(decision.verdict), decision.candidate, decision.reasons, call, decision.speedup
+            )
             if decision.verdict is not Verdict.CONTINUE:
-                return Ending(
-                    str(decision.verdict), decision.candidate, codes, call, decision.speedup
-                )
+                return ending
             if self.world.is_over:
-                return Ending("horizon", decision.candidate, codes, call)
+                return replace(ending, verdict="horizon")
             self.answer(decision.next)
         raise RuntimeError(f"the judge did not decide in {MAX_CALLS} calls")
 
@@ -103,14 +116,12 @@ class Driver:
         for block in range(step.block, step.block + step.blocks):
             segments = self.world.block(list(step.arms), step.steps)
             for name, (seconds, compiling) in segments.items():
-                self._add(name, speed=_segment(block, tuple(seconds), compiling))
+                first = self._check(name, "first") if block == 0 else {}
+                self._add(name, speed=_segment(block, tuple(seconds), compiling, first))
 
     def _shadow(self, step: QualityStep) -> None:
         """All at once, within one period of production."""
-        if self.production_beside:
-            self._production(BASELINE)
-        else:
-            self.world.account.periods += 1
+        self._production(BASELINE)
         for run in step.runs:
             made = self.world.shadow_run(run.arm, run.seed)
             self._record(run.arm, made, mode="shadow", seed=run.seed)
@@ -158,12 +169,17 @@ class Driver:
         self._order += 1
         self._add(name, **{stage: run})
 
-    def _steps(self, name: str, made: FullRun) -> Mapping[str, float]:
-        """What a job counts of its steps and of the time within them."""
-        workload = self.world.workload
-        steps = max(1, round(made.length * workload.run_steps(workload.arm(name))))
-        within = made.hours if made.step_hours is None else made.step_hours
-        return {"steps": steps, "seconds": within * 3600}
+    def _steps(self, name: str, made: FullRun) -> Mapping[str, Any]:
+        """What a job records of its steps and of its check at the last weights."""
+        steps = self.world.workload.run_steps(self.world.workload.arm(name))
+        return {"steps": steps, "seconds": made.hours * 3600, **self._check(name, "last")}
+
+    def _check(self, name: str, weights: str) -> Mapping[str, Any]:
+        """The arm's equivalence check, empty where it has none."""
+        caught = self.caught.get(name)
+        if caught is None:
+            return {}
+        return {"equivalence": self.screening.document(weights, caught=caught)}
 
     def _add(self, name: str, **runs: SpeedRun | evidence.FullRun) -> None:
         """Append one run to the arm's runs of that stage."""
@@ -176,7 +192,9 @@ class Driver:
         self.evidence = replace(self.evidence, arms=arms)
 
 
-def _segment(block: int, seconds: tuple[float, ...], compiling: float) -> SpeedRun:
+def _segment(
+    block: int, seconds: tuple[float, ...], compiling: float, check: Mapping[str, Any]
+) -> SpeedRun:
     record = {
         "stage": "speed",
         "block": block,
@@ -184,6 +202,7 @@ def _segment(block: int, seconds: tuple[float, ...], compiling: float) -> SpeedR
         "compile_seconds": compiling,
         "step_seconds": seconds,
         "applied": True,
+        **check,
     }
     return SpeedRun(
         finished=True,
@@ -211,7 +230,6 @@ def empty_trial(workload: Workload, policy: Policy) -> Evidence:
             goal="maximize",
             margin=workload.margin,
             history=workload.history,
-            early_stopping=workload.stress.run_length_sd > 0 or None,
         ),
         history_wall_seconds=tuple(hours * 3600 * pace for pace in workload.history_pace),
         runs_per_week=float(workload.runs_per_week),
@@ -224,8 +242,16 @@ def empty_trial(workload: Workload, policy: Policy) -> Evidence:
                 devices=workload.devices,
                 speed=(),
                 quality=(),
+                overrides=_overrides(arm),
             )
             for arm in workload.arms
         ),
         plan=TrialPlan(),
     )
+
+
+def _overrides(arm: truth.Arm) -> Mapping[str, Any]:
+    """What the arm changes of the baseline's settings."""
+    if arm.name == BASELINE:
+        return {}
+    return COMPILER if arm.only_compiler else {**COMPILER, "batch_size": 96}

@@ -1,8 +1,7 @@
 """The quality gate's operating characteristic: how often it passes what loses so much.
 
 One fast candidate; the gate at every look, with what ends a candidate early there: a proven loss
-and futility (compilegate/domain/judging/quality.py). What whole trials do, speed and whole jobs
-included, is simulated by ``targets``.
+and futility (compilegate/domain/judging/quality.py).
 
     python -m benchmarks.decision.gate_curve [--paths 20000]
 
@@ -22,7 +21,7 @@ from scipy.special import ndtr, stdtr, stdtrit
 
 from benchmarks.decision.gate import Sample, baseline_runs, statistic
 from benchmarks.decision.provenance import judge_name
-from compilegate.domain.judging.design import looks, spent
+from compilegate.domain.judging.design import GREATEST_LEVEL, looks, spent
 from compilegate.domain.judging.quality import BEYOND_DOUBT, FUTILE
 
 RESULTS = Path(__file__).with_name("gate_curve.json")
@@ -32,8 +31,17 @@ HISTORY = 5
 # True losses and spreads, both in margins.
 LOSSES = (0.0, 0.25, 0.5, 0.75, 1.0, 1.5)
 SPREADS = (0.2, 0.4, 0.7, 1.0, 1.5)
-# Who makes the runs: the last look, and the baseline runs beside the candidate's (gate.DESIGNS).
-MODES = {"hybrid": (96, "as many baseline runs"), "shadow": (12, "one more every round")}
+PASSED = ", check passed"
+# Who makes the runs: the last look, the baseline runs beside the candidate's (gate.DESIGNS), and
+# the level that promotes: alpha, or the greatest where the equivalence check passed.
+MODES = {
+    f"{mode}{words}": (n_max, design, level)
+    for mode, n_max, design in (
+        ("hybrid", 96, "as many baseline runs"),
+        ("shadow", 12, "one more every round"),
+    )
+    for words, level in (("", ALPHA), (PASSED, GREATEST_LEVEL))
+}
 
 
 @dataclass(frozen=True)
@@ -46,7 +54,7 @@ class Passed:
 
 def passed(loss: float, spread: float, *, mode: str, paths: int, history: int = HISTORY) -> Passed:
     """What the gate makes of a candidate that loses ``loss`` margins; ``spread`` in margins."""
-    n_max, design = MODES[mode]
+    n_max, design, promoting = MODES[mode]
     margin = 1 / spread  # everything is in units of a run's standard deviation
     rng = np.random.default_rng(SEED)
     candidate, baseline, past = (Sample(rng, paths) for _ in range(3))
@@ -59,10 +67,11 @@ def passed(loss: float, spread: float, *, mode: str, paths: int, history: int = 
         compared = statistic(candidate, baseline, past)
         if compared is None:
             continue
-        level, last_level = spent(n, n_max, ALPHA), spent(n_max, n_max, ALPHA)
+        level, last_level = spent(n, n_max, promoting), spent(n_max, n_max, promoting)
         difference = compared.difference - loss * margin
         held = stdtr(compared.df, -(difference + margin) / compared.error) <= level
-        worse = stdtr(compared.df, difference / compared.error) <= max(level, BEYOND_DOUBT)
+        lost = max(spent(n, n_max, ALPHA), BEYOND_DOUBT)
+        worse = stdtr(compared.df, difference / compared.error) <= lost
         # The chance that the last look passes on this trend.
         last_baseline = max(baseline.size, n_max)
         shrinks = math.sqrt((1 / n_max + 1 / last_baseline) / (1 / n + 1 / baseline.size))

@@ -7,65 +7,93 @@ of the simulation: a result of another judge, or of another world, is never take
 from __future__ import annotations
 
 import json
+import multiprocessing
 import re
+import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from functools import cache
-from itertools import chain
 from pathlib import Path
-from typing import Any
 
-from benchmarks.decision.cells import Cell, play_workloads
+import numpy as np
+
+from benchmarks.decision.play import Outcome, play
+from benchmarks.decision.portfolio import draw
 from benchmarks.decision.provenance import SHOWN, digest, judge_name
-from benchmarks.decision.rules import Outcome
+from benchmarks.decision.study import Cell
+from benchmarks.decision.truth import Workload
 
 FOLDER = Path(__file__).parents[2] / "build" / "decision"
 # What makes the worlds and follows the judge through them.
-WORLDS = ("cells", "driver", "naive", "noise", "portfolio", "rules", "truth", "world")
+SIMULATION = ("article", "driver", "noise", "play", "portfolio", "screening", "truth", "world")
+SEED = 29
+CHUNK = 5
+
+
+def drawn(cell: Cell, index: int) -> Workload:
+    """The cell's workload of that number."""
+    return draw(
+        np.random.default_rng([SEED, _number(cell.portfolio), index]),
+        cell.portfolio,
+        stress=cell.stress,
+        only_compiler=cell.only_compiler,
+    )
+
+
+def play_workload(cell: Cell, index: int) -> Outcome:
+    """The workload of that number; its chance is the same whatever the policy."""
+    chance = np.random.default_rng([SEED, _number(cell.portfolio), index, _number(cell.mode)])
+    return play(cell.mode, drawn(cell, index), chance, cell.screening, strict=cell.strict)
 
 
 def played(cell: Cell, jobs: int, folder: Path = FOLDER) -> list[Outcome]:
     """Every outcome of the cell, in order; only what is not kept yet is simulated."""
-    place = folder / _folder() / f"{_slug(cell)}.jsonl"
+    name = re.sub(r"[^\w.-]+", "-", f"{cell.name}-{_number(json.dumps(cell.key)):08x}")
+    place = folder / _folder() / f"{name}.jsonl"
     kept = dict(_read(place))
     missing = [index for index in range(cell.workloads) if index not in kept]
     if missing:
         place.parent.mkdir(parents=True, exist_ok=True)
         with place.open("a") as file:
             file.write("\n")  # ends a line that was cut off
-            for index, outcomes in play_workloads(cell, missing, jobs):
-                kept[index] = outcomes
-                line = {"index": index, "outcomes": [asdict(outcome) for outcome in outcomes]}
-                file.write(json.dumps(line) + "\n")
+            for index, outcome in _play_all(cell, missing, jobs):
+                kept[index] = outcome
+                file.write(json.dumps({"index": index, "outcome": asdict(outcome)}) + "\n")
                 file.flush()
-    return list(chain.from_iterable(kept[index] for index in range(cell.workloads)))
+    return [kept[index] for index in range(cell.workloads)]
 
 
-def _read(place: Path) -> Iterator[tuple[int, Sequence[Outcome]]]:
+def _play_all(cell: Cell, indexes: Sequence[int], jobs: int) -> Iterator[tuple[int, Outcome]]:
+    tasks = [(cell, index) for index in indexes]
+    if jobs <= 1:
+        yield from map(_task, tasks)
+        return
+    with multiprocessing.Pool(jobs) as pool:
+        yield from pool.imap(_task, tasks, chunksize=CHUNK)
+
+
+def _task(task: tuple[Cell, int]) -> tuple[int, Outcome]:
+    return task[1], play_workload(*task)
+
+
+def _read(place: Path) -> Iterator[tuple[int, Outcome]]:
     """The workloads of a file, without a line that was cut off."""
     for line in place.read_text().splitlines() if place.exists() else ():
         with suppress(json.JSONDecodeError):
             kept = json.loads(line)
-            yield kept["index"], [_outcome(outcome) for outcome in kept["outcomes"]]
+            outcome = kept["outcome"]
+            for name in ("codes", "interval"):
+                if outcome[name] is not None:
+                    outcome[name] = tuple(outcome[name])
+            yield kept["index"], Outcome(**outcome)
 
 
-def _outcome(kept: dict[str, Any]) -> Outcome:
-    tuples = {field.name for field in fields(Outcome) if "tuple" in str(field.type)}
-    return Outcome(
-        **{
-            name: tuple(value) if name in tuples and value is not None else value
-            for name, value in kept.items()
-        }
-    )
-
-
-def _slug(cell: Cell) -> str:
-    words = [*map(str, cell.key.values()), str(cell.seed), *cell.rules]
-    return "_".join(re.sub(r"[^\w.-]", "-", word) for word in words)
+def _number(name: str) -> int:
+    return zlib.crc32(name.encode())
 
 
 @cache
 def _folder() -> str:
-    own = {f"{name}.py": (Path(__file__).parent / f"{name}.py").read_bytes() for name in WORLDS}
+    own = {name: Path(__file__).with_name(f"{name}.py").read_bytes() for name in SIMULATION}
     return re.sub(r"[^\w.-]+", "-", f"{judge_name()}-{digest(own)[:SHOWN]}")

@@ -13,14 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from benchmarks.decision.noise import (
-    BINOMIAL,
-    moved_before,
-    nights,
-    noise,
-    share_right,
-    with_night,
-)
+from benchmarks.decision.noise import nights, noise, rounded, with_night
 from benchmarks.decision.truth import (
     BASELINE,
     STRESSES,
@@ -28,11 +21,11 @@ from benchmarks.decision.truth import (
     Steps,
     Stress,
     Workload,
-    length_factor,
-    node_factor,
+    unit_mean_factor,
 )
 
 MARGIN = 0.5  # percentage points
+LEVEL = (60.0, 90.0)  # where the metric stands, per cent
 # Just below what may be promoted: the hardest arm to keep out on speed.
 EDGE = 1.0999
 FAST = (1.3, 1.6)
@@ -59,29 +52,32 @@ def draw(
     stress: str = "none",
     candidates: int = 2,
     spread: float | None = None,
+    only_compiler: bool = False,
 ) -> Workload:
-    """One workload of the named portfolio; ``spread`` of its metric in margins, else drawn."""
+    """One workload of the named portfolio; ``spread`` of its metric in margins, else drawn.
+
+    Every second candidate changes the batch as well, unless ``only_compiler`` says otherwise.
+    """
     broken = STRESSES[stress]
     steps, baseline = _steps(rng), Arm(BASELINE)
-    start_up = float(rng.uniform(*broken.start_up_seconds))
-    whole = start_up + steps.count * steps.mean_seconds(baseline)
-    targets = recipe(portfolio)(rng, candidates)
-    arms = [
-        _arm(rng, i, target, (steps, start_up, whole, broken)) for i, target in enumerate(targets)
-    ]
+    whole = steps.count * steps.mean_seconds(baseline)
+    arms = []
+    for i, target in enumerate(recipe(portfolio)(rng, candidates)):
+        larger = i % 2 == 1 and not only_compiler
+        drafted = _drafted(rng, f"compile-{i + 1}", target, broken, larger=larger)
+        arms.append(_fitted(drafted, target, steps, whole))
     drawn = _log_uniform(rng, 0.2, 2.0)
     sd = MARGIN * (drawn if spread is None else spread)
-    level = float(rng.uniform(*broken.level))
-    history = _history(rng, level, sd * broken.spread_factor, broken)
+    level = float(rng.uniform(*LEVEL))
+    history = _history(rng, level, sd, broken)
     return Workload(
         name="simulated",
         margin=MARGIN,
         spread=sd,
         level=level,
         history=history,
-        history_pace=tuple(node_factor(rng, broken) * length_factor(rng, broken) for _ in history),
+        history_pace=tuple(unit_mean_factor(rng, broken.node_sd) for _ in history),
         steps=steps,
-        start_up_seconds=start_up,
         devices=int(rng.choice([1, 4, 8])),
         runs_per_week=int(rng.choice([1, 3, 7])),
         weeks_left=int(rng.choice([8, 26, 52])),
@@ -95,15 +91,10 @@ def _history(
 ) -> tuple[float, ...]:
     """Metrics of the runs before the trial, oldest first."""
     size = int(rng.choice([0, 3, 5, 10, 20]))
-    offset = stress.history_offset + stress.history_drift * rng.standard_normal()
     values = noise(rng, size, stress)
     if stress.nights and size:
         values = with_night(values, nights(rng, size, stress), stress)
-    moved = offset + moved_before(rng, size, stress)
-    if stress.noise == BINOMIAL:
-        means = (level + spread * moved).tolist()
-        return tuple(share_right(rng, mean, level=level, spread=spread) for mean in means)
-    return tuple(float(x) for x in level + spread * (moved + values))
+    return tuple(rounded(float(x), stress.examples) for x in level + spread * values)
 
 
 def _steps(rng: np.random.Generator) -> Steps:
@@ -121,19 +112,14 @@ def _steps(rng: np.random.Generator) -> Steps:
     )
 
 
-def _arm(
-    rng: np.random.Generator,
-    index: int,
-    target: Target,
-    job: tuple[Steps, float, float, Stress],
+def _drafted(
+    rng: np.random.Generator, name: str, target: Target, stress: Stress, *, larger: bool
 ) -> Arm:
-    """The arm that meets the target; every second candidate changes the batch too."""
-    steps, start_up, whole, stress = job
+    """An arm of the target's loss, its speed still open; ``larger``: it changes the batch too."""
     compile_seconds = _log_uniform(rng, 20, 900)
-    larger = index % 2 == 1
     late = 1 + int(rng.poisson(3)) if rng.random() < 0.4 else 0
-    drafted = Arm(
-        name=f"compile-{index + 1}",
+    return Arm(
+        name=name,
         steps_ratio=2 / 3 if larger else 1.0,
         compile_seconds=compile_seconds,
         early_recompiles=int(rng.poisson(1)),
@@ -144,14 +130,19 @@ def _arm(
         correlation=0.0 if larger else float(rng.uniform(0, 0.5)),
         regression=target.regression,
         regresses_at=int(rng.integers(0, 12)) if target.regression else None,
+        only_compiler=not larger,
     )
+
+
+def _fitted(arm: Arm, target: Target, steps: Steps, whole: float) -> Arm:
+    """The arm with the target's speed; a whole job of the baseline takes ``whole`` seconds."""
     if target.steady is not None:
-        return replace(drafted, steady_ratio=target.steady)
-    return _solved(drafted, steps, whole / (target.speedup or 1.0) - start_up)
+        return replace(arm, steady_ratio=target.steady)
+    return _solved(arm, steps, whole / (target.speedup or 1.0))
 
 
 def _solved(arm: Arm, steps: Steps, seconds: float) -> Arm:
-    """The arm with the steady ratio at which a full job takes ``seconds`` after start-up."""
+    """The arm with the steady ratio at which a full job takes ``seconds``."""
     scale = min(1.0, 0.25 * seconds / max(arm.overhead_seconds, 1e-9))
     arm = replace(
         arm,
@@ -188,21 +179,11 @@ def _fast(rng: np.random.Generator) -> float:
     return float(rng.uniform(*FAST))
 
 
-def _edge_of_either(rng: np.random.Generator) -> Target:
-    if rng.random() < 0.5:
-        return Target(MARGIN, speedup=_fast(rng))
-    return Target(0.0, speedup=EDGE)
-
-
 RECIPES: dict[str, Recipe] = {
     "mixed": _mixed,
     "boundary_quality": lambda rng, k: [Target(MARGIN, speedup=_fast(rng)) for _ in range(k)],
     "boundary_speed": lambda _, k: [Target(0.0, speedup=EDGE) for _ in range(k)],
-    "boundary": lambda rng, k: [_edge_of_either(rng) for _ in range(k)],
     "all_good": lambda rng, k: [Target(0.0, speedup=_fast(rng)) for _ in range(k)],
-    "regressing": lambda rng, k: [
-        Target(0.0, speedup=_fast(rng), regression=2 * MARGIN) for _ in range(k)
-    ],
 }
 
 

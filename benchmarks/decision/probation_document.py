@@ -1,4 +1,4 @@
-"""Writes the probation's results into benchmarks/decision/README.md, between its markers."""
+"""The tables of benchmarks/decision/probation.md, from the kept results."""
 
 from __future__ import annotations
 
@@ -7,30 +7,29 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from benchmarks.decision import alarm_check
-from benchmarks.decision.document import SIMULATION, table, with_blocks
 from benchmarks.decision.probation import REFRESHES, RESULTS, SPREADS
+from benchmarks.decision.tables import table
 from compilegate.domain.followers import REFRESH_EVERY
 
-# Rows of the first table: how often the baseline is trained, baseline runs known, and what the
-# study that the rule comes from reports (without any refresh; per cent, sd of 0.6 and of 1 margin).
+# Rows of the first table: the condition, how often the baseline is trained, baseline runs known,
+# whether in a team's own pipeline.
 STEADY = (
-    ("clean", REFRESH_EVERY, 24, False, "faultless, reverted (24 baseline runs known)", ""),
-    ("clean", 0, 24, False, "the same without a baseline run in between", "0.8, 1.6"),
-    ("clean", REFRESH_EVERY, 8, False, "faultless, reverted (8 baseline runs known)", ""),
-    ("clean", 0, 8, False, "the same without a baseline run in between", "2.7, 4.4"),
-    ("clean", REFRESH_EVERY, 3, False, "faultless, reverted (the trial's three known)", ""),
-    ("nights", REFRESH_EVERY, 24, False, "faultless, nights correlated by 0.8, reverted", ""),
-    ("loss50", REFRESH_EVERY, 24, False, "loses half a margin, reverted", ""),
-    ("loss75", REFRESH_EVERY, 24, False, "loses three quarters of a margin, reverted", ""),
-    ("loss", REFRESH_EVERY, 24, False, "loses one margin, reverted", "96, 65"),
-    ("loss2", REFRESH_EVERY, 24, False, "loses two margins, reverted", "100, 100"),
-    ("late", REFRESH_EVERY, 24, False, "loses two margins from the seventh run on, reverted",
-     "100, 94"),
-    ("slow", REFRESH_EVERY, 24, False, "the whole speed-up is gone, reverted", "not asked"),
-    ("clean", REFRESH_EVERY, 24, True, "faultless, in a team's own pipeline, reverted", ""),
-    ("step", REFRESH_EVERY, 24, True, "the same, both arms lose one margin", ""),
-    ("loss", REFRESH_EVERY, 24, True, "loses one margin there, reverted", ""),
-    ("loss2", REFRESH_EVERY, 24, True, "loses two margins there, reverted", ""),
+    ("clean", REFRESH_EVERY, 24, False, "faultless, reverted (24 baseline runs known)"),
+    ("clean", 0, 24, False, "the same without a baseline run in between"),
+    ("clean", REFRESH_EVERY, 8, False, "faultless, reverted (8 baseline runs known)"),
+    ("clean", 0, 8, False, "the same without a baseline run in between"),
+    ("clean", REFRESH_EVERY, 3, False, "faultless, reverted (the trial's three known)"),
+    ("nights", REFRESH_EVERY, 24, False, "faultless, nights correlated by 0.8, reverted"),
+    ("loss50", REFRESH_EVERY, 24, False, "loses half a margin, reverted"),
+    ("loss75", REFRESH_EVERY, 24, False, "loses three quarters of a margin, reverted"),
+    ("loss", REFRESH_EVERY, 24, False, "loses one margin, reverted"),
+    ("loss2", REFRESH_EVERY, 24, False, "loses two margins, reverted"),
+    ("late", REFRESH_EVERY, 24, False, "loses two margins from the seventh run on, reverted"),
+    ("slow", REFRESH_EVERY, 24, False, "the whole speed-up is gone, reverted"),
+    ("clean", REFRESH_EVERY, 24, True, "faultless, in a team's own pipeline, reverted"),
+    ("step", REFRESH_EVERY, 24, True, "the same, both arms lose one margin"),
+    ("loss", REFRESH_EVERY, 24, True, "loses one margin there, reverted"),
+    ("loss2", REFRESH_EVERY, 24, True, "loses two margins there, reverted"),
 )  # fmt: skip
 FAULTLESS = ("clean", "nights", "step")
 DRIFTS = (
@@ -43,23 +42,12 @@ DRIFTS = (
 Cells = Sequence[Mapping[str, Any]]
 
 
-def write() -> None:
-    """Refresh every block of the page."""
-    SIMULATION.write_text(refreshed(SIMULATION.read_text()))
-
-
-def refreshed(text: str) -> str:
-    """The page with the kept results."""
-    kept = {**json.loads(RESULTS.read_text()), "check": json.loads(alarm_check.RESULTS.read_text())}
-    return with_blocks(text, BLOCKS, kept)
-
-
-def checked(kept: Mapping[str, Any]) -> str:
+def checked(_: object) -> str:
     """Of checked alarms, how many turn the candidate off, and after how many pairs."""
     rows, before = [], ("three runs an arm", "24 and more")
     for spread in alarm_check.SPREADS:
         for df, known in zip(alarm_check.DEGREES, before, strict=True):
-            cells = kept["check"]["cells"]
+            cells = json.loads(alarm_check.RESULTS.read_text())["cells"]
             own = [cell for cell in cells if (cell["spread"], cell["df"]) == (spread, df)]
             shares = [f"{cell['off']:.1f} ({cell['pairs']:.1f})" for cell in own]
             rows.append([f"{spread:g}, from {known}", *shares])
@@ -67,8 +55,9 @@ def checked(kept: Mapping[str, Any]) -> str:
     return table(["sd in margins, and from what it is known: turned off, % (pairs)", *heads], rows)
 
 
-def provenance(kept: Mapping[str, Any]) -> str:
+def provenance(_: object) -> str:
     """How much was simulated, with which judge."""
+    kept = _kept()
     sizes = sorted({cell["n"] for cell in kept["cells"]})
     size = " or ".join(f"{size:,}" for size in sizes)
     return (
@@ -77,24 +66,22 @@ def provenance(kept: Mapping[str, Any]) -> str:
     )
 
 
-def steady(kept: Mapping[str, Any]) -> str:
+def steady(_: object) -> str:
     """What the watch detects where the data stays as it was."""
-    rows = []
-    for condition, every, reference, team, words, study in STEADY:
+    rows, kept = [], _kept()
+    for condition, every, reference, team, words in STEADY:
         own = [_cell(kept["cells"], condition, spread, every, reference, team=team)
                for spread in SPREADS]  # fmt: skip
-        if None in own:  # kept results may be older than the row
-            continue
         exposed = ["" if condition in FAULTLESS else _number(cell["exposed"]) for cell in own]
-        rows.append([words, *(_share(cell) for cell in own), study, *exposed])
+        rows.append([words, *(_share(cell) for cell in own), *exposed])
     heads = [f"sd {spread:g} margins, %" for spread in SPREADS]
     runs = [f"runs until then, sd {spread:g}" for spread in SPREADS]
-    return table(["the candidate", *heads, "study, %", *runs], rows)
+    return table(["the candidate", *heads, *runs], rows)
 
 
-def refresh(kept: Mapping[str, Any]) -> str:
+def refresh(_: object) -> str:
     """What a baseline run every so often is worth."""
-    rows = []
+    rows, kept = [], _kept()
     for spread in SPREADS:
         for condition, words in DRIFTS:
             own = [_cell(kept["cells"], condition, spread, every) for every in REFRESHES]
@@ -108,7 +95,7 @@ def refresh(kept: Mapping[str, Any]) -> str:
     return table(["reverted, %, by how often a run is the baseline's", *heads], rows)
 
 
-BLOCKS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
+BLOCKS: Mapping[str, Callable[[object], str]] = {
     "probation-provenance": provenance,
     "probation-steady": steady,
     "probation-refresh": refresh,
@@ -116,15 +103,18 @@ BLOCKS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
 }
 
 
+def _kept() -> Mapping[str, Any]:
+    kept: Mapping[str, Any] = json.loads(RESULTS.read_text())
+    return kept
+
+
 def _cell(
     cells: Cells, condition: str, spread: float, every: int, reference: int = 24, *,
     team: bool = False,
-) -> Mapping[str, Any] | None:  # fmt: skip
+) -> Mapping[str, Any]:  # fmt: skip
     wanted = (condition, spread, every, reference, team)
     keys = ("condition", "spread", "refresh", "reference", "team")
-    return next(
-        (one for one in cells if tuple(one.get(key, False) for key in keys) == wanted), None
-    )
+    return next(one for one in cells if tuple(one.get(key, False) for key in keys) == wanted)
 
 
 def _share(cell: Mapping[str, Any]) -> str:

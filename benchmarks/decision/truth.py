@@ -39,6 +39,7 @@ class Arm:
     correlation: float = 0.0  # with the baseline's metric of the same seed
     regression: float = 0.0  # what it loses more, some time after promotion
     regresses_at: int | None = None  # the production run after promotion where that begins
+    only_compiler: bool = True  # nothing else differs from the baseline
 
     @property
     def overhead_seconds(self) -> float:
@@ -69,70 +70,39 @@ class Steps:
 
 @dataclass(frozen=True)
 class Stress:
-    """Assumptions that a portfolio may break; none of them in the default one."""
+    """Assumptions that may be broken; none of them by default. Metrics are in sd of a seed."""
 
     # Of time: lognormal between nodes and between starts of a process.
     node_sd: float = 0.04
     restart_sd: float = 0.007
-    # Two kinds of nodes: this share takes so many times as long as the others.
-    slow_nodes: float = 0.0
-    slow_node_ratio: float = 1.0
-    # Where a run may stop early: spread of its steps, lognormal around the full run's.
-    run_length_sd: float = 0.0
-    # Of the final metric: a name of noise.py, all of unit variance; 60 to 90 % is right.
+    # Of the final metric: a name of noise.py, all of unit variance.
     noise: str = "normal"
-    level: tuple[float, float] = (60.0, 90.0)
-    # The part of its variance that the evaluation's examples add, and how many times as many
-    # examples as today's the runs are scored on, earlier ones scored again.
-    evaluation_share: float = 0.9
-    examples: float = 1.0
     # The part of its variance that a night gives to all that is trained in it, and the
     # correlation of one night with the next: a first-order autoregression.
     nights: float = 0.0
     night_memory: float = 0.8
-    collapse_share: float = 0.0
-    history_drift: float = 0.0  # sd of the history's offset, in sd of a seed
-    history_offset: float = 0.0  # a fixed offset of the history, in sd of a seed
-    # How the metric moves while a trial lasts, for both arms alike, in sd of a seed.
+    diverging: float = 0.0  # share of runs that end far below, with a useless metric
+    examples: int | None = None  # the metric is a share of so many, in per cent
+    # How the metric moves while a trial lasts, for both arms alike.
     trend: float = 0.0  # by so much with every full run
     walk: float = 0.0  # by a normal step of this sd from one period of production to the next
-    moved_before: bool = False  # trend and walk moved the history, too
     candidate_spread: float = 1.0
-    start_up_seconds: tuple[float, float] = (0.0, 0.0)
-
-    @property
-    def spread_factor(self) -> float:
-        """sqrt(1 - e + e/r): what more examples leave of the metric's sd."""
-        share = self.evaluation_share
-        return math.sqrt(1 - share + share / self.examples)
+    # The loss of an arm begins with its run of this number, counted from 0.
+    lost_from: int = 0
 
 
 STRESSES: dict[str, Stress] = {
     "none": Stress(),
-    "nodes": Stress(node_sd=0.08),
-    "slow_nodes": Stress(slow_nodes=0.3, slow_node_ratio=1.22),
-    "early_stop": Stress(run_length_sd=0.25),
-    "t5": Stress(noise="t5"),
-    "t3": Stress(noise="t3"),
-    "skew": Stress(noise="skew"),
-    "bimodal": Stress(noise="bimodal"),
-    "binomial": Stress(noise="binomial", level=(97.0, 99.3)),
-    "nights": Stress(nights=0.5),
-    "examples4": Stress(examples=4.0),
-    "collapse": Stress(collapse_share=0.03),
-    "drift": Stress(history_drift=0.5),
-    "drift2": Stress(history_drift=1.0),
-    "offset": Stress(history_offset=-0.5),
-    "offset2": Stress(history_offset=-1.0),
-    "offset3": Stress(history_offset=-1.5),
     "trend2": Stress(trend=0.02),
     "trend5": Stress(trend=0.05),
-    "falling5": Stress(trend=-0.05),
     "walk": Stress(walk=0.15),
-    "trend5_before": Stress(trend=0.05, moved_before=True),
-    "walk_before": Stress(walk=0.15, moved_before=True),
-    "spread": Stress(candidate_spread=1.5),
-    "start_up": Stress(start_up_seconds=(60.0, 300.0)),
+    "nights": Stress(nights=0.5),
+    "variance": Stress(candidate_spread=math.sqrt(2)),
+    "diverging": Stress(diverging=0.05),
+    "rounded": Stress(examples=200),
+    "later_runs": Stress(lost_from=3),
+    "t3": Stress(noise="t3"),
+    "skew": Stress(noise="skew"),
 }
 
 
@@ -147,7 +117,6 @@ class Workload:
     history: tuple[float, ...]
     history_pace: tuple[float, ...]  # their time over the expected time, by node and restart
     steps: Steps
-    start_up_seconds: float
     devices: int
     runs_per_week: int
     weeks_left: int
@@ -158,11 +127,6 @@ class Workload:
     def runs_left(self) -> int:
         """Production runs until the horizon."""
         return self.runs_per_week * self.weeks_left
-
-    @property
-    def effective_spread(self) -> float:
-        """The metric's sd on the evaluation's examples of today's policy."""
-        return self.spread * self.stress.spread_factor
 
     @property
     def usd_per_hour(self) -> float:
@@ -184,12 +148,8 @@ class Workload:
 
     def hours(self, arm: Arm) -> float:
         """Expected hours of a full job of the arm."""
-        return self.start_up_seconds / 3600 + self.step_hours(arm)
-
-    def step_hours(self, arm: Arm, length: float = 1.0) -> float:
-        """Expected hours within the steps of a job of so many full runs' steps."""
         steady = self.run_steps(arm) * self.steps.mean_seconds(arm)
-        return (arm.overhead_seconds + steady * length) / 3600
+        return (arm.overhead_seconds + steady) / 3600
 
     def speedup(self, arm: Arm) -> float:
         """Ratio of full-job times, baseline over arm."""
@@ -203,6 +163,10 @@ class Workload:
         """Whether the arm should be promoted."""
         return arm.loss <= 0 and self.speedup(arm) >= PROMOTE
 
+    def is_wanted(self, arm: Arm) -> bool:
+        """Whether policy wants the arm on: fast enough, and its loss is below the margin."""
+        return arm.loss < self.margin and self.speedup(arm) >= PROMOTE
+
     @cached_property
     def has_good(self) -> bool:
         """Whether any arm should be promoted."""
@@ -212,24 +176,6 @@ class Workload:
     def is_provable(self) -> bool:
         """Whether a good arm could be proven with what production runs anyway."""
         return self.has_good and self.spread <= 0.8 * self.margin and self.runs_left >= 24
-
-
-# ---- factors of time ----------------------------------------------------------------------
-
-
-def node_factor(rng: np.random.Generator, stress: Stress) -> float:
-    """How many times as long as the mean node one takes; of mean 1."""
-    factor = unit_mean_factor(rng, stress.node_sd)
-    if stress.slow_nodes:
-        slow = rng.random() < stress.slow_nodes
-        expected = 1 + stress.slow_nodes * (stress.slow_node_ratio - 1)
-        factor *= (stress.slow_node_ratio if slow else 1.0) / expected
-    return factor
-
-
-def length_factor(rng: np.random.Generator, stress: Stress) -> float:
-    """Steps of a run over those of a full one; of mean 1, and 1 unless runs may stop early."""
-    return unit_mean_factor(rng, stress.run_length_sd) if stress.run_length_sd else 1.0
 
 
 # ---- steps of one segment -----------------------------------------------------------------

@@ -7,19 +7,18 @@ cost nothing extra but time, and exposure where a bad arm makes them.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from benchmarks.decision.noise import BINOMIAL, nights, noise, share_right, with_night
+from benchmarks.decision.noise import nights, noise, rounded, with_night
 from benchmarks.decision.truth import (
     BASELINE,
     USD_PER_DEVICE_HOUR,
     Arm,
     Workload,
-    length_factor,
-    node_factor,
     segment,
     unit_mean_factor,
 )
@@ -30,15 +29,10 @@ NIGHTS = 400
 
 @dataclass(frozen=True)
 class FullRun:
-    """One complete job; ``length`` is its steps over those of a full one.
-
-    ``step_hours`` are those within its steps: all but its start-up.
-    """
+    """One complete job."""
 
     metric: float
     hours: float
-    length: float = 1.0
-    step_hours: float | None = None
 
 
 @dataclass
@@ -49,7 +43,6 @@ class Account:
     shadow_hours: float = 0.0
     periods: int = 0  # production runs that went by, of any arm
     bad_runs: int = 0  # of these, made by an arm that is bad
-    failed_hours: float = 0.0  # of runs below the margin, to be made again
     saved_hours: float = 0.0  # against the baseline, in runs whose quality held
 
     @property
@@ -66,14 +59,14 @@ class World:
     rng: np.random.Generator
     account: Account = field(default_factory=Account)
     _seeds: dict[int, float] = field(default_factory=dict)
-    _full_runs: int = 0
+    _full_runs: Counter[str] = field(default_factory=Counter)  # of each arm
     _walked: float = 0.0
     _walked_periods: int = 0
     _nights: list[float] = field(default_factory=list)
 
     def block(self, arms: list[str], steps: int) -> dict[str, tuple[list[float], float]]:
         """Every arm once in a fresh process on one node, as dedicated hours."""
-        node = node_factor(self.rng, self.workload.stress)
+        node = unit_mean_factor(self.rng, self.workload.stress.node_sd)
         segments = {}
         for name in arms:
             arm = self.workload.arm(name)
@@ -83,16 +76,17 @@ class World:
 
     def shadow_run(self, name: str, seed: int) -> FullRun:
         """A dedicated complete job."""
-        run = self._run(self.workload.arm(name), seed)
+        arm = self.workload.arm(name)
+        run = self._run(arm, seed, self._lost(arm))
         self.account.shadow_hours += run.hours
         return run
 
     def production_run(self, name: str, seed: int, *, since_promotion: int = -1) -> FullRun:
         """A scheduled run; ``since_promotion`` counts the runs since the arm was promoted."""
         arm = self.workload.arm(name)
-        loss = loss_at(arm, since_promotion)
-        run = self._run(arm, seed, loss)
-        self._book(arm, loss, 1)
+        lost = self._lost(arm, since_promotion)
+        run = self._run(arm, seed, lost)
+        self._book(arm, lost, 1)
         return run
 
     def run_out(self, name: str, *, since_promotion: int = 0) -> None:
@@ -111,42 +105,38 @@ class World:
         return self.account.periods >= self.workload.runs_left
 
     def _book(self, arm: Arm, loss: float, runs: int) -> None:
-        """Enter production runs: a run below the margin saves nothing and has to be made again."""
+        """Enter production runs: a run below the margin saves nothing."""
         if runs <= 0:
             return
         self.account.periods += runs
         if arm.name == BASELINE:
             return
-        hours = self.workload.hours(arm)
-        if loss >= self.workload.margin:
-            self.account.failed_hours += runs * hours
-        else:
-            saved = self.workload.hours(self.workload.arms[0]) - hours
+        if loss < self.workload.margin:
+            saved = self.workload.hours(self.workload.arms[0]) - self.workload.hours(arm)
             self.account.saved_hours += runs * saved
         self.account.bad_runs += runs * self.workload.is_bad(arm)
 
-    def _run(self, arm: Arm, seed: int, loss: float | None = None) -> FullRun:
-        workload, stress = self.workload, self.workload.stress
-        node = node_factor(self.rng, stress)
-        restart = unit_mean_factor(self.rng, stress.restart_sd)
-        length = length_factor(self.rng, stress)
-        lost = arm.loss if loss is None else loss
-        steps, start_up = workload.step_hours(arm, length), workload.start_up_seconds / 3600
-        pace = node * restart
-        return FullRun(
-            self._metric(arm, seed, lost), (start_up + steps) * pace, length, steps * pace
-        )
+    def _lost(self, arm: Arm, since_promotion: int = -1) -> float:
+        """What the arm's next run loses."""
+        if self._full_runs[arm.name] < self.workload.stress.lost_from:
+            return 0.0
+        return loss_at(arm, since_promotion)
+
+    def _run(self, arm: Arm, seed: int, lost: float) -> FullRun:
+        stress = self.workload.stress
+        pace = unit_mean_factor(self.rng, stress.node_sd)
+        pace *= unit_mean_factor(self.rng, stress.restart_sd)
+        metric = self._metric(arm, seed, lost)
+        self._full_runs[arm.name] += 1
+        return FullRun(metric, self.workload.hours(arm) * pace)
 
     def _metric(self, arm: Arm, seed: int, lost: float) -> float:
         workload, stress = self.workload, self.workload.stress
-        spread, moved = workload.effective_spread, self._moved()
+        expected = workload.level + workload.spread * self._moved() - lost
         deviation = self._deviation(arm, seed)
-        expected = workload.level + spread * moved - lost
-        if stress.noise == BINOMIAL:
-            return share_right(self.rng, expected, level=workload.level, spread=spread)
         if stress.nights:
             deviation = with_night(deviation, self._night(), stress)
-        return expected + spread * arm.spread_ratio * deviation
+        return rounded(expected + workload.spread * arm.spread_ratio * deviation, stress.examples)
 
     def _night(self) -> float:
         """What this night does to any run."""
@@ -161,8 +151,7 @@ class World:
             steps = self.rng.standard_normal(periods - self._walked_periods)
             self._walked += stress.walk * float(steps.sum())
             self._walked_periods = periods
-        self._full_runs += 1
-        return self._walked + stress.trend * self._full_runs
+        return self._walked + stress.trend * self._full_runs.total()
 
     def _deviation(self, arm: Arm, seed: int) -> float:
         """Chance of one run; a shared seed makes arms alike as far as they correlate."""
@@ -184,17 +173,12 @@ def loss_at(arm: Arm, since_promotion: int) -> float:
     return arm.loss + arm.regression * regressed
 
 
-def oracle_hours(workload: Workload) -> float:
-    """Hours that the best arm saves from the first run on; 0 without one."""
-    return best_hours(workload, lambda _: True)
-
-
 def best_hours(workload: Workload, may: Callable[[Arm], bool]) -> float:
-    """The same of the arms that lose less than the margin and that one may turn on."""
+    """Hours that the best arm which one may turn on saves from the first run on; 0 without one."""
     base = workload.hours(workload.arms[0])
     savings = [0.0]
     for arm in workload.candidates:
-        if arm.loss < workload.margin and may(arm):
+        if may(arm):
             sound = workload.runs_left
             if arm.regresses_at is not None and arm.loss + arm.regression >= workload.margin:
                 sound = min(sound, arm.regresses_at)

@@ -9,7 +9,7 @@ import hashlib
 
 # During a probation every so many runs are one of the baseline: two of twelve. Without them a
 # drift of the data would be blamed on the candidate, or hide its fall; chosen by simulation
-# (benchmarks/decision/README.md, benchmarks/decision/probation.py).
+# (benchmarks/decision/probation.md, benchmarks/decision/probation.py).
 REFRESH_EVERY = 6
 STALE = "stale"
 # States of a flag that is on in which the judge compares both arms.

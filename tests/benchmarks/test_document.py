@@ -6,24 +6,21 @@ import numpy as np
 import pytest
 
 from benchmarks.decision.calibrate import LEVELS
-from benchmarks.decision.cells import Cell, run
 from benchmarks.decision.document import (
     BLOCK,
     BLOCKS,
+    COLUMNS,
     HOW_IT_DECIDES,
-    ROOT,
-    SIMULATION,
+    PAGES,
+    WORLDS,
     refreshed,
 )
 from benchmarks.decision.driver import Driver
 from benchmarks.decision.gate import DESIGNS, achieved, baseline_runs, pass_levels
 from benchmarks.decision.levels import LEVELS_FILE, turns
+from benchmarks.decision.play import policy
 from benchmarks.decision.portfolio import draw
-from benchmarks.decision.probation_document import BLOCKS as PROBATION_BLOCKS
-from benchmarks.decision.rules import policy
-from benchmarks.decision.targets_document import BLOCKS as TARGET_BLOCKS
-from benchmarks.decision.targets_document import WORLDS
-from benchmarks.decision.targets_document import refreshed as refreshed_targets
+from benchmarks.decision.study import cells
 from benchmarks.decision.truth import STRESSES
 from benchmarks.decision.world import World
 from compilegate.domain.judging.comparison import Samples, compare
@@ -31,7 +28,6 @@ from compilegate.domain.judging.design import CALIBRATED, looks, spent
 from tests.domain.evidence_builder import judge
 from tools.docs.worked_example import explained
 
-PAGES = [HOW_IT_DECIDES, SIMULATION]
 PAGE_TEXT = HOW_IT_DECIDES.read_text()
 
 
@@ -44,21 +40,20 @@ def test_the_page_shows_what_the_kept_results_say(page):
 def test_every_table_has_its_place_on_a_page():
     shown = [match["name"] for page in PAGES for match in BLOCK.finditer(page.read_text())]
 
-    assert sorted([*BLOCKS, *PROBATION_BLOCKS, *TARGET_BLOCKS]) == sorted(shown)
+    assert sorted(BLOCKS) == sorted(shown)
 
 
-def test_the_page_shows_the_kept_targets():
-    """Where this fails: python -m benchmarks.decision --document."""
-    text = SIMULATION.read_text()
-    assert refreshed_targets(text) == text
+def test_every_world_that_is_simulated_has_its_row():
+    names = {name.split(", ", 1)[1] for name in (cell.name for cell in cells()) if ", " in name}
 
-
-def test_every_world_has_its_row():
-    assert STRESSES.keys() == WORLDS.keys()
+    assert names - {*WORLDS} <= {*COLUMNS, "slow"}
+    assert STRESSES.keys() - {"none"} <= WORLDS.keys()
 
 
 def example(name):
-    return judge(json.loads((ROOT / "docs" / "examples" / name).read_text())).to_dict("flag")
+    return judge(json.loads((HOW_IT_DECIDES.with_name("examples") / name).read_text())).to_dict(
+        "flag"
+    )
 
 
 def test_the_worked_example_is_the_judges():
@@ -122,60 +117,13 @@ def test_every_level_is_kept_in_every_design_that_the_rules_allow():
 
 
 def test_the_turns_of_a_moving_world_are_those_that_the_judge_asks_for():
-    world = World(draw(np.random.default_rng(3), "all_good"), np.random.default_rng(3))
-    driving = Driver(world, policy("canary"))
+    world = World(
+        draw(np.random.default_rng(3), "all_good", candidates=1), np.random.default_rng(3)
+    )
+    driving = Driver(world, policy("canary", strict=True))
     driving.trial()
     runs = {arm.name: [run.order for run in arm.quality] for arm in driving.evidence.arms}
     ours, theirs = next(v for k, v in runs.items() if k != "baseline" and v), runs["baseline"]
 
     assert len(ours) > 1
     assert [list(side[: len(ours)]) for side in turns(len(ours))] == [ours, theirs[: len(ours)]]
-
-
-@pytest.fixture(scope="module")
-def draw_all():
-    from benchmarks.decision import plots  # noqa: PLC0415 - only these tests wait for matplotlib
-
-    return plots.draw_all
-
-
-@pytest.fixture(scope="module")
-def cells():
-    rules = ("hybrid", "charitable")
-    return [
-        run(Cell(portfolio, workloads=4, rules=rules), 1, lambda _: None)
-        for portfolio in ("mixed", "boundary_quality", "boundary_speed", "all_good", "regressing")
-    ]
-
-
-@pytest.mark.slow
-def test_every_chart_is_drawn_and_the_same_figures_give_the_same_file(draw_all, cells, tmp_path):
-    first = draw_all(cells, tmp_path / "one")
-    again = draw_all(cells, tmp_path / "two")
-    assert 5 == len(first)
-    for one, two in zip(first, again, strict=True):
-        assert one.read_bytes() == two.read_bytes()
-
-
-@pytest.mark.slow
-def test_a_chart_without_its_cell_is_left_out_and_named(draw_all, cells, tmp_path, capsys):
-    drawn = draw_all(cells[:1], tmp_path)
-    assert ["decision-gpu-hours.svg"] == [path.name for path in drawn]
-    assert "no chart of power" in capsys.readouterr().err
-
-
-@pytest.mark.slow
-def test_the_chance_of_promotion_is_drawn_by_the_true_loss(tmp_path, capsys):
-    from benchmarks.decision.curve_plot import draw  # noqa: PLC0415 - waits for matplotlib
-
-    cells = [
-        {"portfolio": f"loss {loss:g}", "spread": 0.7, "figures": {
-            "promoted": {"percent": 50.0 / (1 + loss)}, "kept": {"percent": 40.0 / (1 + loss)}}}
-        for loss in (0.0, 1.0)
-    ]  # fmt: skip
-    results = tmp_path / "targets.json"
-    results.write_text(json.dumps({"cells": cells}))
-    assert "decision-by-loss.svg" == draw(tmp_path, results).name
-    results.write_text(json.dumps({"cells": []}))
-    assert draw(tmp_path, results) is None
-    assert "no chart" in capsys.readouterr().err

@@ -2,9 +2,7 @@
 
 import pytest
 
-from benchmarks.decision.document import SIMULATION
 from benchmarks.decision.probation import REFRESHES, Cell, play, run
-from benchmarks.decision.probation_document import refreshed
 from compilegate.domain.followers import REFRESH_EVERY
 
 MANY = 60
@@ -56,10 +54,3 @@ def test_the_same_seed_is_the_same_course():
 
 def test_what_production_does_is_among_what_was_measured():
     assert REFRESH_EVERY in REFRESHES
-
-
-def test_the_page_shows_what_the_kept_results_say():
-    """Where this fails: python -m benchmarks.decision --document."""
-    text = SIMULATION.read_text()
-
-    assert text == refreshed(text)
