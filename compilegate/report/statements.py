@@ -66,7 +66,7 @@ def key_figures(metric: str, decision: Decision, claims: Claims) -> list[str]:
     rows = (
         (WHOLE_JOB, speedup(decision.speedup)),
         (metric, quality(decision.quality, claims)),
-        ("Quality rests on", proofs(decision.quality)),
+        ("Quality rests on", proofs(decision.quality, claims)),
         ("Saving", saving(decision.saving, claims)),
     )
     return [f"{name}: {text}" for name, text in rows if text != UNKNOWN]
@@ -105,10 +105,13 @@ def quality(judged: QualityFigures | None, claims: Claims) -> str:
     return f"{quality_words(claims)} ({size})"
 
 
-def proofs(judged: QualityFigures | None) -> str:
-    """What quality rests on, with both numbers and what they assume; a dash without a table."""
+def proofs(judged: QualityFigures | None, claims: Claims) -> str:
+    """What quality rests on, with both numbers and what they assume.
+
+    A dash without a table of faults, and where a loss is proven.
+    """
     seen = judged.equivalence if judged else None
-    if seen is None:
+    if seen is None or claims.quality is QualityClaim.WORSE:
         return UNKNOWN
     if seen.rho == 1:
         return f"full runs alone ({seen.reason})"

@@ -107,7 +107,7 @@ def with_control() -> ReportInput:
     arms = {"baseline": 0.060, "compile": 0.042}
     document = run_trial("gpt-older", arms, metric="eval_loss", spread=0.004, margin=0.05)
     add_control(document, "compile-native", 0.066)
-    return _as_input(document)
+    return as_input(document)
 
 
 @_made_once
@@ -201,7 +201,7 @@ def scored_per_example() -> ReportInput:
     document = scored(0.0005, runs=5)
     for arm in document["arms"]:
         arm["usd_per_hour"] = document["usd_per_hour"]
-    return _as_input(document)
+    return as_input(document)
 
 
 @_made_once
@@ -233,19 +233,19 @@ def examined(first: Any, last: Any = None, table: Any = TABLE) -> ReportInput:
     document = with_history()["evidence"]
     for run in document["arms"][1]["runs"]:
         run["equivalence"] = first if run["stage"] == "speed" else last
-    return _as_input({**document, "equivalence": table})
+    return as_input({**document, "equivalence": table})
 
 
 def _trial(workload: str, arms: dict[str, float], **figures: Any) -> ReportInput:
-    return _as_input(run_trial(workload, arms, **figures))
+    return as_input(run_trial(workload, arms, **figures))
 
 
 def _probation(source: ReportInput, *, lost: float) -> ReportInput:
     candidate = source["decision"]["candidate"]
-    return _as_input(run_probation(source["evidence"], candidate, lost=lost))
+    return as_input(run_probation(source["evidence"], candidate, lost=lost))
 
 
-def _as_input(document: dict[str, Any]) -> ReportInput:
+def as_input(document: dict[str, Any]) -> ReportInput:
     workload = document["workload"]
     decision = {**judge(document).to_dict(FLAG.format(workload)), "trial": "m2k4t7xz"}
     notes = [_reason("batch_may_shrink", "warn", "The compiler needs memory of its own.",

@@ -14,7 +14,7 @@ from compilegate.report.trial_report import ReportInput, TrialReport
 from compilegate.usecases.reports import read_trial_report
 from tests.domain.test_equivalence import FIRST, LAST, figures, with_class
 from tests.report import samples
-from tests.report.samples import examined, rendered
+from tests.report.samples import as_input, examined, rendered
 
 UNSEEN = {"part": "randomness", "code": "random_numbers", "share": 1.0}
 
@@ -72,6 +72,17 @@ def test_a_failed_check_is_the_headline_and_names_the_tensor() -> None:
     assert "two proofs" not in page
     (row,) = {row for row in table(trial).rows if row[6]}
     assert ("445", "64") == row[4:6]
+
+
+def test_a_loss_that_is_proven_rests_on_no_two_proofs() -> None:
+    source = examined(FIRST, LAST)
+    assert source["evidence"] is not None
+    for run in source["evidence"]["arms"][1]["runs"]:
+        run["metric"] = run.get("metric") and run["metric"] + 1.0
+    trial, texts = surfaces(as_input(source["evidence"]))
+
+    assert ["quality_worse"] == [code for code in trial.codes if code.startswith("quality")]
+    assert [] == [text for text in texts if "rests on" in text or ASSUMED in text]
 
 
 def test_without_a_table_nothing_is_said_of_it() -> None:

@@ -233,7 +233,8 @@ FLAG_WORDS = {FlagAction.ENABLE: "on", FlagAction.DISABLE: "off", FlagAction.KEE
 
 def decision_rows(decision: Decision, applied: FlagOutcome | None = None) -> list[tuple[str, str]]:
     """A decision's figures by name; ``applied`` is the outcome for the flag."""
-    claims, proofs = claims_of(decision), statements.proofs(decision.quality)
+    claims = claims_of(decision)
+    proofs = statements.proofs(decision.quality, claims)
     return [
         ("speed-up", statements.speedup(decision.speedup)),
         ("quality", statements.quality(decision.quality, claims)),

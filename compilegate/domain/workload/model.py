@@ -30,7 +30,7 @@ PADDINGS = ("max_length", "longest", "none")
 GOALS = ("maximize", "minimize")
 QUALITY_RUNS = ("shadow", "canary", "hybrid")
 USE_EQUIVALENCE, STRICT = "use", "strict"
-# Keys of a policy.
+# Keys of a policy that 0.2.0 refuses.
 NEWER_THAN_020 = ("equivalence", "holdback")
 # What happens to a flag whose decision no longer holds for what production trains.
 FALL_BACK, KEEP = "fall_back", "keep"
