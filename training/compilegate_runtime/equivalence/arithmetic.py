@@ -36,14 +36,15 @@ class Arithmetic:
         self.epsilon = torch.finfo(low if name == OWN else torch.float32).eps
         self._variations = range(1, VARIATIONS + 1 if name == SINGLE else 1)
         self._record, self._double = modes(torch, case.clock)
-        self._how = {"forward": subject.autocast} if name == OWN else {"dtype": torch.float32}
+        self.is_the_jobs = name == OWN or is_one(torch, subject)
+        own, single = {"forward": subject.autocast}, {"dtype": torch.float32}
+        self._how = own if self.is_the_jobs else single
         self.eager = self._side(self._eagerly, subject.model, self._recorded, **self._how)
         self.reference = self._side(
             self._eagerly, subject.model, self._in_double, dtype=torch.float64
         )
         self.compiled_anew = self.anew()
         self._ready = self._side(subject.call, subject.compiled, self._alone, **self._how)
-        self.is_the_jobs = name == OWN or is_one(torch, subject)
         self.compiled = self._ready if self.is_the_jobs else self.compiled_anew
 
     def anew(self):

@@ -1,14 +1,14 @@
 """Models and faults on which the equivalence check is tried; run in the training environment.
 
 A fault is planted where a compiler could make it: a backend that rewrites the graph, or code that
-differs while it is compiled. ``made(names)`` examines the cases of these names.
+differs while it is compiled. ``examined`` says what a check finds of a case, and whether it left
+everything as it was.
 """
 
 import contextlib
 import functools
 import json
 import random
-import sys
 
 import torch
 from compilegate_runtime import equivalence
@@ -148,10 +148,7 @@ class Baked(torch.nn.Module):
         self.first = None
 
     def forward(self, rows, labels):
-        if torch.compiler.is_compiling():
-            bias = self.first
-        else:
-            bias = self.inner.head.bias
+        bias = self.first if torch.compiler.is_compiling() else self.inner.head.bias
         scores = functional.linear(self.inner.body(rows), self.inner.head.weight, bias)
         return functional.cross_entropy(scores, labels)
 
@@ -181,40 +178,177 @@ def optimizer(factor=1.0):
     return made
 
 
-class Dropping(torch.nn.Dropout):
-    """Dropout with a fault while it is compiled."""
-
-    fault = None
-
-    def forward(self, rows):
-        fault = self.fault if torch.compiler.is_compiling() else None
-        if fault == "rate":
-            return functional.dropout(rows, self.p * 1.2, self.training)
-        if fault == "scale":
-            return super().forward(rows) * 1.01
-        if fault == "still":
-            return rows * self.mask / (1 - self.p)
-        if fault == "backward":
-            kept = super().forward(rows)
-            return (kept - rows * 0.7).detach() + rows * 0.7
-        return super().forward(rows)
+def of_another_rate(rows, p, training, inplace):
+    return functional.dropout(rows, p * 1.2, training, inplace)
 
 
-def dropping(fault=None, precision="fp32"):
+def of_another_scale(rows, *how):
+    return functional.dropout(rows, *how) * 1.01
+
+
+def standing_still(rows, p, training, inplace):
+    mask = torch.arange(rows.numel(), device=rows.device) * 7919 % 1000 >= 1000 * p
+    return rows * mask.view_as(rows) / (1 - p)
+
+
+def of_another_backward(rows, *how):
+    return functional.dropout(rows, *how).detach() + rows - rows.detach()
+
+
+def drawing_its_own(_graph, _inputs):
+    return not torch._inductor.config.fallback_random
+
+
+def replaced(function):
+    """Only where the compiler draws random numbers by itself."""
+    target = functional.dropout
+    return changed(target, lambda node: setattr(node, "target", function), drawing_its_own)
+
+
+def dropping(backend="aot_eager", precision="fp32"):
     torch.manual_seed(SEED)
-    model = Model(0.3)
-    torch.nn.Dropout.forward, plain = Dropping.forward, torch.nn.Dropout.forward
-    model.body[3].fault = fault
-    model.body[3].mask = (torch.rand(64, 32) > 0.3).float()
-    made = subject(precision=precision, model=model, batches=[batch(64) for _ in range(4)])
+    batches = [batch(64) for _ in range(equivalence.STEPS)]
+    return subject(backend, precision, Model(0.3), batches=batches)
+
+
+DROPOUTS = (of_another_rate, of_another_scale, standing_still, of_another_backward)
+CASES = {
+    "fp32": whole,
+    **{name: functools.partial(whole, name, "bf16") for name in BACKENDS},
+    "clearing": clearing, "baked": baked, "optimizer": optimizer,
+    "rate of the optimizer": functools.partial(optimizer, 1.01),
+    "dropout": functools.partial(dropping, precision="bf16"),
+    **{one.__name__: functools.partial(dropping, replaced(one)) for one in DROPOUTS},
+}  # fmt: skip
+
+
+# Models and batches that people have.
+
+
+class Of(torch.nn.Module):
+    """A model whose forward is a function of it, ``rows`` and ``labels``."""
+
+    def __init__(self, forward, **parts):
+        super().__init__()
+        self.body, self.head = torch.nn.Linear(16, 16), torch.nn.Linear(16, 8)
+        self.function = forward
+        for name, part in parts.items():
+            setattr(self, name, part)
+
+    def forward(self, rows, labels):
+        return self.function(self, rows, labels)
+
+
+def loss(model, rows, labels):
+    return functional.cross_entropy(model.head(torch.tanh(model.body(rows))), labels)
+
+
+def in_place(model, rows, labels):
+    rows.add_(1.0)
+    return loss(model, rows, labels)
+
+
+def noisy(model, rows, labels):
+    return loss(model, rows + torch.randn_like(rows), labels)
+
+
+def embedded(model, rows, labels):
+    return loss(model, rows + model.table(labels), labels)
+
+
+def of_integers(model, rows, labels):
+    return loss(model, rows * model.scale, labels)
+
+
+class Doubled(torch.autograd.Function):
+    @staticmethod
+    def forward(context, rows):
+        return rows * 2
+
+    @staticmethod
+    def backward(context, gradient):
+        return gradient * 2
+
+
+def tied():
+    model = Of(lambda self, rows, labels: loss(self, functional.linear(rows, self.own), labels))
+    model.own = model.body.weight
+    return subject(model=model)
+
+
+def views():
+    whole = torch.randn(512) / 4
+    model = Of(lambda self, rows, labels: loss(self, functional.linear(rows, self.own), labels))
+    model.body.weight = torch.nn.Parameter(whole[:256].view(16, 16))
+    model.own = torch.nn.Parameter(whole[128:384].view(16, 16))
+    return subject(model=model)
+
+
+def of(forward=loss, precision="fp32", *, change=None, **more):
+    model = Of(forward)
+    if change:
+        change(model)
+    made = subject(precision=precision, model=model)
+    for name, value in more.items():
+        setattr(made, name, value)
     return made
 
 
-CASES = {
-    **{f"{name} {precision}": functools.partial(whole, name, precision)
-       for name in BACKENDS for precision in ("fp32", "bf16")},
-    "clearing": clearing, "baked": baked, "optimizer": optimizer,
-    "rate of the optimizer": functools.partial(optimizer, 1.01),
+def frozen(model):
+    model.requires_grad_(False)
+
+
+def undefined(model):
+    model.head.bias.data[0] = float("nan")
+
+
+def in_sparse(model):
+    model.odd = torch.nn.Parameter(torch.eye(3).to_sparse())
+
+
+def with_table(model):
+    model.table = torch.nn.Embedding(8, 16, sparse=True)
+
+
+def with_integers(model):
+    whole = torch.ones(16, dtype=torch.int8)
+    model.scale = torch.nn.Parameter(whole, requires_grad=False)
+
+
+def failing(_model):
+    raise RuntimeError("CUDA out of memory. Tried to allocate 2 GiB")
+
+
+# By name: how it is made, and the code that it ends with, None where it is compared.
+INPUTS = {
+    "without weights": (functools.partial(of, change=frozen), "no_parameters"),
+    "nan": (functools.partial(of, change=undefined), "eager_not_finite"),
+    "sparse weights": (functools.partial(of, change=in_sparse), "sparse_weights"),
+    "a consumed batch": (lambda: of(batches=[iter(batch()) for _ in range(4)]), "batch_consumed"),
+    "two batches": (lambda: of(batches=[batch(), batch()]), "too_few_batches"),
+    "no loss": (functools.partial(of, lambda *how: {"logits": loss(*how)}), "no_loss"),
+    "a loss that moves nothing": (
+        functools.partial(of, lambda *how: loss(*how).detach()), "no_gradient",
+    ),
+    "no way to compile": (lambda: of(precision="bf16", compile_anew=None), "cannot_compile"),
+    "never compiled": (
+        lambda: of(precision="bf16", compile_anew=lambda model: model), "not_compiled",
+    ),
+    "no memory": (lambda: of(precision="bf16", compile_anew=failing), "out_of_memory"),
+    "a call that raises": (lambda: of(call=None), "failed"),
+    "a loss in a dict": (functools.partial(of, lambda *how: {"loss": loss(*how)}), None),
+    "a loss of each sample": (
+        functools.partial(of, lambda *how: loss(*how) * torch.ones(3)), None,
+    ),
+    "a batch that is changed": (functools.partial(of, in_place), None),
+    "noise": (functools.partial(of, noisy), None),
+    "sparse gradients": (functools.partial(of, embedded, change=with_table), None),
+    "integer weights": (functools.partial(of, of_integers, change=with_integers), None),
+    "tied weights": (tied, None), "weights that are views": (views, None),
+    "a function of its own": (
+        functools.partial(of, lambda self, rows, labels: loss(self, Doubled.apply(rows), labels)),
+        None,
+    ),
 }  # fmt: skip
 
 
@@ -234,8 +368,10 @@ def state(made):
 
 
 def equal(one, other):
+    if getattr(one, "is_sparse", False):
+        one, other = one.to_dense(), other.to_dense()
     if isinstance(one, torch.Tensor) and isinstance(other, torch.Tensor):
-        return torch.equal(one, other)
+        return bool(((one == other) | (one.isnan() & other.isnan())).all())
     return one is other or one == other
 
 
@@ -247,7 +383,3 @@ def examined(make, **how):
     return {
         **figures, "untouched": all(map(equal, before, after)) and len(before) == len(after),
     }  # fmt: skip
-
-
-if __name__ == "__main__":
-    print(json.dumps({name: examined(CASES[name]) for name in sys.argv[1:] or CASES}))

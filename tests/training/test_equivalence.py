@@ -1,0 +1,156 @@
+"""The equivalence check: what each of its parts sees, and that it leaves a run alone."""
+
+import json
+
+import pytest
+
+from tests.training.jobs import SCRIPTS
+
+pytestmark = pytest.mark.training
+
+CODE = f"""
+import json, sys
+sys.path.insert(0, {str(SCRIPTS)!r})
+import equivalence_cases as cases
+"""
+# Above every sound one, below every fault that is planted.
+BOUND = 10.0
+PARTS = ["gradients", "buffers", "last_batch", "recompiled", "accumulation", "evaluation"]
+FORWARD = {"gradients", "last_batch", "recompiled", "accumulation", "evaluation"}
+# By fault of a bf16 job: parts that see it in single precision, and in its own.
+FAULTS = {
+    "none": (set(), set()),
+    "cut": (FORWARD - {"evaluation"}, FORWARD - {"evaluation"}),
+    "gelu": (FORWARD, set()),
+    "epsilon": (FORWARD, set()),
+    "momentum": ({"buffers"}, {"buffers"}),
+    "mean": (FORWARD, FORWARD),
+    "last": ({"last_batch"}, set()),
+    "other": ({"recompiled"}, set()),
+    "evaluation": ({"evaluation"}, set()),
+}
+
+
+@pytest.fixture(scope="module")
+def examined(jobs):
+    return jobs.run_code(
+        CODE
+        + """
+print(json.dumps({name: cases.examined(make) for name, make in cases.CASES.items()}))
+"""
+    )
+
+
+def seen(figures, arithmetic="single"):
+    """Parts in which more than rounding was seen."""
+    of = [one for one in figures["parts"] if one["arithmetic"] == arithmetic]
+    return {one["part"] for one in of if one["ratio"] is None or one["ratio"] > BOUND}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_each_part_sees_its_own_faults_alone(examined, name):
+    single, own = FAULTS[name]
+    made = examined[name]
+
+    assert (PARTS * 2, []) == ([one["part"] for one in made["parts"]], made["unseen"])
+    assert (single, own) == (seen(made), seen(made, "own"))
+
+
+def test_a_job_in_single_precision_is_compared_once(examined):
+    made = examined["fp32"]
+
+    assert (PARTS, []) == ([one["part"] for one in made["parts"]], made["unseen"])
+    assert {"single"} == {one["arithmetic"] for one in made["parts"]}
+    assert set() == seen(made)
+
+
+@pytest.mark.parametrize(
+    ("name", "parts"),
+    [
+        ("clearing", {"accumulation"}),
+        ("baked", {"gradients"}),
+        ("optimizer", set()),
+        ("rate of the optimizer", {"optimizer"}),
+        ("dropout", set()),
+        *((name, {"randomness"}) for name in (
+            "of_another_rate", "of_another_scale", "standing_still", "of_another_backward",
+        )),
+    ],
+)  # fmt: skip
+def test_what_shows_after_a_step_or_at_random_is_seen(examined, name, parts):
+    assert (parts, []) == (seen(examined[name]), examined[name]["unseen"])
+
+
+def test_a_check_leaves_everything_as_it_was(examined):
+    assert [] == [name for name, made in examined.items() if not made["untouched"]]
+
+
+def test_a_document_says_in_what_it_was_made(examined):
+    made = examined["cut"]
+    gradients = made["parts"][0]
+
+    assert {"device": "cpu", "precision": "bf16"}.items() <= made["class"].items()
+    assert (1, "first", 12) == (made["schema"], made["weights"], len(made["check"]))
+    assert ("own", 10) == (gradients["arithmetic"], gradients["compared"])
+    assert gradients["where"] in ("body.0.weight", "body.0.bias", "body.1.weight", "body.1.bias")
+    assert all(error > 0.1 for error in gradients["total"]["compiled"])
+    assert all(0 < error < 0.1 for error in gradients["total"]["eager"])
+    assert made["seconds"] > 0
+
+
+@pytest.fixture(scope="module")
+def inputs(jobs):
+    return jobs.run_code(
+        CODE
+        + """
+made = {name: cases.examined(make) for name, (make, _) in cases.INPUTS.items()}
+made["no time"] = cases.examined(cases.whole, limit_seconds=0.0)
+print(json.dumps([{name: code for name, (_, code) in cases.INPUTS.items()}, made]))
+"""
+    )
+
+
+def test_a_bad_input_is_named_and_changes_nothing(inputs):
+    expected, made = inputs
+    found = {name: made[name]["unseen"][0]["code"] if made[name]["unseen"] else None
+             for name in expected}  # fmt: skip
+
+    assert expected == found
+    assert [] == [name for name, one in made.items() if not one["untouched"]]
+    assert [] == [name for name in made if seen(made[name])]
+    compared = [name for name, code in expected.items() if code is None]
+    assert all("gradients" in [one["part"] for one in made[name]["parts"]] for name in compared)
+
+
+def test_what_the_time_left_out_is_said_of_what_applies_alone(inputs):
+    made = inputs[1]["no time"]
+
+    assert [] == made["parts"]
+    assert {"time_exceeded"} == {one["code"] for one in made["unseen"]}
+    assert {*PARTS, "randomness"} - {"buffers"} == {one["part"] for one in made["unseen"]}
+
+
+@pytest.fixture(scope="module")
+def of_two(jobs):
+    done = jobs.run_torchrun(SCRIPTS / "equivalence_of_two.py")
+    assert 0 == done.status, done.output
+    return json.loads(done.output.splitlines()[-1])
+
+
+@pytest.mark.parametrize("name", ["sound", "dropout"])
+def test_processes_are_examined_alone_and_together(of_two, name):
+    parts = {one["part"] for one in of_two[name]["parts"]} - {"randomness"}
+
+    assert ({"gradients", "buffers", "reduction"}, []) == (parts, of_two[name]["unseen"])
+    assert set() == seen(of_two[name])
+
+
+def test_what_another_process_does_wrong_is_seen_together(of_two):
+    assert {"reduction"} == seen(of_two["one is wrong"])
+
+
+def test_processes_begin_together_or_not_at_all(of_two):
+    unseen = of_two["one has no batches"]["unseen"]
+
+    assert [("reduction", "failed")] == [(one["part"], one["code"]) for one in unseen]
+    assert all(one["together"] and one["untouched"] for one in of_two.values())
