@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import beta
 
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.facts import CONFIGURED
@@ -17,7 +18,9 @@ from compilegate.domain.planning.arms import ArmPlan
 from compilegate.domain.request.build import launch
 from compilegate.domain.workload.model import FactOverrides, Framework, OwnImage
 from compilegate.facts import load_facts, read
+from compilegate_facts import topics
 from compilegate_facts.topics import TOPICS, Row, age_days, check_region, chosen, overview, with_age
+from tests.usecases.equivalence_table import TABLE
 
 MANAGED_COMPILER = "sagemaker_training_compiler"
 REGION = "us-east-1"
@@ -45,6 +48,18 @@ def test_every_row_has_a_source_and_a_date_or_says_that_it_has_none(topic: str) 
     assert [] == [row for row in topic_rows if not row["source"]]
     assert [] == [row for row in topic_rows if row["as_of"] and not DATE.fullmatch(row["as_of"])]
     assert topic == "prices" or [] == [row for row in topic_rows if row["as_of"] is None]
+
+
+def test_a_class_of_the_equivalence_check_has_what_it_may_miss(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(topics, "read", lambda _: TABLE)
+    row, _ = rows("equivalence")
+
+    assert (62, 1, "2026-11-20", "here") == tuple(
+        row[key] for key in ("faults", "missed", "as_of", "source")
+    )
+    assert row["rho"] == pytest.approx(beta.ppf(0.95, 2, 61))  # Clopper and Pearson's
 
 
 def test_no_tested_model_is_lost_or_merged() -> None:

@@ -40,6 +40,7 @@ def test_both_proofs_are_named_with_their_numbers_and_what_they_assume() -> None
     assert ["5%", "25%", "1.2%"] == both
     for words in ("two proofs", *both, "0 of 59", str(proof.job_class), str(proof.date), ASSUMED):
         assert [] == [text for text in texts if words not in text], words
+    assert "full runs 0.25" in texts[0]  # beside the error rate of the other gates
     assert ["first", "last"] == [*dict.fromkeys(row[1] for row in table(trial).rows)]
     assert ("compile", "first", "gradients single", "9", "1", "64", "") in table(trial).rows
 

@@ -20,7 +20,7 @@ from compilegate.usecases.equivalence import (
 )
 from compilegate.usecases.records import to_json
 from tests.domain.evidence_builder import BASE_WALL, CENTRE
-from tests.domain.test_equivalence import FIRST, LAST
+from tests.domain.test_equivalence import FIRST, LAST, UNSEEN, figures
 from tests.domain.test_equivalence import TABLE as FAULTS
 from tests.usecases.equivalence_table import COUNTS, CPU, GPU, TABLE, ship
 from tests.usecases.production_builder import (
@@ -114,8 +114,9 @@ def promote_examined(services: Any, last: Any) -> None:
         (LAST, {"finished": False, "metric": None}, True),
         (LAST, {"wall_seconds": BASE_WALL}, False),
         (None, {"metric": CENTRE - TWO_MARGINS}, False),
+        (figures("last", unseen=[UNSEEN]), {"metric": CENTRE - TWO_MARGINS}, False),
     ],
-    ids=["worse", "crashes", "only slower", "never examined"],
+    ids=["worse", "crashes", "only slower", "never examined", "not passed"],
 )
 def test_a_confirmed_loss_of_an_arm_that_passed_revokes_its_class(
     services: Any, last: Any, wrong: Any, *, revoked: bool
