@@ -212,8 +212,14 @@ def _equivalence_table(measured: Measured) -> Table:
     """What the equivalence check compared, and what of the model it did not look at."""
     faults = measured.evidence.equivalence
     bounds = faults.bounds if faults else {}
+    checks = [
+        (arm.name, check)
+        for arm in measured.candidates
+        for run in arm.arm.runs
+        if (check := run.check) is not None
+    ]
     listed = []
-    for arm, check in [(one.name, made) for one in measured.candidates for made in one.checks]:
+    for arm, check in checks:
         listed += [
             (arm, check.weights, f"{one.part} {one.arithmetic}", count(one.compared),
              shown(one.ratio, significant), shown(bounds.get(one.name), significant), one.where)

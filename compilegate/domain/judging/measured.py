@@ -15,7 +15,6 @@ from compilegate.domain.arithmetic import mean
 from compilegate.domain.decision import JUDGE_VERSION, SIGNS, Decision, QualityFigures
 from compilegate.domain.errors import InvalidEvidenceError
 from compilegate.domain.formats import plural
-from compilegate.domain.judging.checks import Check
 from compilegate.domain.judging.comparison import Comparison, Samples, compare, samples_of
 from compilegate.domain.judging.evidence import (
     PROBATION,
@@ -80,11 +79,6 @@ class MeasuredArm:
     def steady(self) -> list[Segment]:
         """The segments that have a steady state."""
         return [block.segment for block in self.blocks.values() if block.segment]
-
-    @property
-    def checks(self) -> list[Check]:
-        """The equivalence checks that its runs recorded."""
-        return [run.check for run in self.arm.runs if run.check is not None]
 
     @property
     def failed(self) -> Ended | None:
