@@ -11,7 +11,8 @@ pytestmark = pytest.mark.training
 CODE = """
 import functools, json, pathlib, sys
 import torch
-from compilegate_runtime import diagnosis, equivalence
+from compilegate_runtime import equivalence
+from compilegate_runtime.diagnosis import search as diagnosis
 from functorch.compile import make_boxed_func
 from torch._dynamo.backends.common import aot_autograd
 

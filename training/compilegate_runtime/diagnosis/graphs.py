@@ -145,8 +145,8 @@ def place_of(node):
 def path_of(node, modules):
     """The path of the innermost module that a node belongs to; None at the top."""
     stack = node.meta.get("nn_module_stack") or {}
-    known = [modules.get(str(key).partition("@")[0]) for key in stack]
-    return next((path for path in reversed(known) if path), None)
+    paths_inside = [modules.get(str(key).partition("@")[0]) for key in stack]
+    return next((path for path in reversed(paths_inside) if path), None)
 
 
 def paths(model):

@@ -25,7 +25,7 @@ class Alone:
 
     def __init__(self, torch, backend, terms):
         self._torch, self._backend, self._terms = torch, backend, terms
-        self._known = {}
+        self._verdicts = {}
 
     def with_backend(self, backend):
         """The same comparison of what another backend compiles."""
@@ -35,14 +35,14 @@ class Alone:
         """Whether compiled code is further off than rounding; not where the graph cannot run."""
         self._terms.clock.check()
         key = graph.code, tuple(getattr(one, "shape", one) for one in inputs)
-        if key not in self._known:
+        if key not in self._verdicts:
             try:
-                self._known[key] = self.ratio(graph, inputs) > self._terms.bound
+                self._verdicts[key] = self.ratio(graph, inputs) > self._terms.bound
             except Unseen:
                 raise
             except Exception:  # noqa: BLE001 - not every part of a graph is one
-                self._known[key] = False
-        return self._known[key]
+                self._verdicts[key] = False
+        return self._verdicts[key]
 
     def ratio(self, graph, inputs):
         """The worst error of compiled code in that of eager code."""
@@ -65,21 +65,21 @@ def smallest(alone, graph, inputs, say):
     """
     from torch._functorch.fx_minifier import minifier  # noqa: PLC0415 - loads slowly
 
-    found = []
+    parts = []
 
     def fails(part, its_inputs):
         if not alone.wrong(part, its_inputs):
             return False
         left = len(operators_of(part))
-        if not found or left < len(operators_of(found[-1][0])):
-            found.append((copy.deepcopy(part), list(its_inputs)))
+        if not parts or left < len(operators_of(parts[-1][0])):
+            parts.append((copy.deepcopy(part), list(its_inputs)))
             say(looks_at="operators", left=left)
         return True
 
     # The minifier raises RuntimeError where the whole graph does not fail.
     with contextlib.suppress(Unseen, RuntimeError), quietly():
         minifier(graph, list(inputs), fails, dump_state=lambda *_: None)
-    return found[-1] if found else None
+    return parts[-1] if parts else None
 
 
 def operators_of(graph):
@@ -119,10 +119,10 @@ def subsystem(alone, backend_of, graph, inputs):
             return not alone.with_backend(backend_of(stage)).wrong(graph, inputs)
 
     with quietly():
-        found = CompilerBisector.do_bisect(sound)
-    if found is None or found.subsystem is None:
+        blamed = CompilerBisector.do_bisect(sound)
+    if blamed is None or blamed.subsystem is None:
         return None
-    return {"name": found.subsystem, "detail": found.debug_info}
+    return {"name": blamed.subsystem, "detail": blamed.debug_info}
 
 
 @contextlib.contextmanager

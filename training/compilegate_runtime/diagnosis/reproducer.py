@@ -51,10 +51,10 @@ def main():
     truth = results(function, [doubled(one) for one in values], InDouble())
     eager = results(function, values, autocast())
     other = results(compiled, values, autocast())
-    found = ratios(truth, other, eager, {epsilon!r})
-    for number, figures in enumerate(zip(errors(truth, eager), errors(truth, other), found)):
+    each = ratios(truth, other, eager, {epsilon!r})
+    for number, figures in enumerate(zip(errors(truth, eager), errors(truth, other), each)):
         print("result %d: error eager %.2g, compiled %.2g, ratio %.3g" % (number, *figures))
-    return {shows} if max(found) > {bound!r} else 0
+    return {shows} if max(each) > {bound!r} else 0
 
 
 if __name__ == "__main__":

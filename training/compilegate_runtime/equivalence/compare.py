@@ -77,15 +77,7 @@ def compared(names, truth, compiled, eagers, epsilon):
     """
     made = [errors(true, own) for true, own in zip(truth, compiled)]  # noqa: B905 - Python 3.8
     plain = [[errors(true, own) for true, own in zip(truth, one)] for one in eagers]  # noqa: B905
-    middle, second = (len(made) - 1) // 2, min(1, (len(made) - 1) // 2)
-    found = []
-    for place in range(len(names)):
-        own = sorted(((step[0][place], number) for number, step in enumerate(made)), reverse=True)
-        yardstick = max(
-            sorted((step[0][place] for step in eager), reverse=True)[second] for eager in plain
-        )
-        error, number = own[middle]
-        found.append((error / max(epsilon, yardstick), error, yardstick, number, place))
+    found = [(*of_tensor(made, plain, epsilon, place), place) for place in range(len(names))]
     ratio, error, yardstick, number, place = max(found)
     return {
         "compared": len(names),
@@ -100,6 +92,20 @@ def compared(names, truth, compiled, eagers, epsilon):
             "epsilon": epsilon,
         },
     }
+
+
+def of_tensor(made, plain, epsilon, place):
+    """(ratio, error, eager's error, number of the step) of the tensor at a place.
+
+    ``made`` are the ``errors`` of each step, ``plain`` those of each way to compute eagerly.
+    """
+    middle, second = (len(made) - 1) // 2, min(1, (len(made) - 1) // 2)
+    own = sorted(((step[0][place], number) for number, step in enumerate(made)), reverse=True)
+    yardstick = max(
+        sorted((step[0][place] for step in eager), reverse=True)[second] for eager in plain
+    )
+    error, number = own[middle]
+    return error / max(epsilon, yardstick), error, yardstick, number
 
 
 def worst(figures):
