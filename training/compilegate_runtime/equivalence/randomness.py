@@ -79,6 +79,8 @@ class Masks:
         """(largest standard error, what it is of), of two calls each with two seeds."""
         found, last = [(0.0, "")], None
         for name, calls in self._seen.items():
+            if any(made is None for _, made in calls):
+                continue  # never called: fused attention takes its chance alone
             kept = 1 - self._layers[name].p
             first, second, third = (self._mask(*call) for call in calls[:3])
             found += [
