@@ -12,6 +12,8 @@ import random
 
 import torch
 from compilegate_runtime import equivalence
+from compilegate_runtime.equivalence import large as _large
+from compilegate_runtime.equivalence import surroundings as _surroundings
 from torch.nn import functional
 
 SEED = 7
@@ -365,6 +367,28 @@ def state(made):
         torch._dynamo.eval_frame._stance.stance,
         json.dumps(made.optimizer.state_dict(), default=str) if made.optimizer else None,
     ]  # fmt: skip
+
+
+@contextlib.contextmanager
+def replacing(module, **values):
+    before = {name: getattr(module, name) for name in values}
+    vars(module).update(values)
+    try:
+        yield
+    finally:
+        vars(module).update(before)
+
+
+def large(backend="none", precision="bf16", of_a_block=1800):
+    """As a model too large to be looked at whole; its body and its head are blocks."""
+    with replacing(_large, LARGEST=1900, OF_A_BLOCK=of_a_block):
+        return examined(lambda: whole(backend, precision))
+
+
+def slow(backend="none", precision="bf16"):
+    """On a device that takes its time for double precision."""
+    with replacing(_surroundings, is_slow_in_double=lambda *_: True):
+        return examined(lambda: whole(backend, precision))
 
 
 def equal(one, other):

@@ -47,10 +47,10 @@ class Alone:
     def ratio(self, graph, inputs):
         """The worst error of compiled code in that of eager code."""
         torch, autocast, tape = self._torch, self._terms.autocast, []
-        recording, in_double = reference.modes(torch, self._terms.clock)
+        recording, in_double = reference.modes(torch, self._terms.clock, torch.float64)
         with recording(tape):
             eager = results(graph, inputs, autocast())
-        replay = reference.in_double(torch, in_double(tape))
+        replay = reference.computing(torch, in_double(tape), torch.float64)
         truth = results(graph, [doubled(one) for one in inputs], replay)
         with autocast():
             compiled = self._backend(copy.deepcopy(graph), [copied(one) for one in inputs])

@@ -2,7 +2,6 @@
 
 import math
 
-from compilegate_runtime.equivalence import reduction as of_processes
 from compilegate_runtime.equivalence.arithmetic import SINGLE
 from compilegate_runtime.equivalence.compare import compared, worst
 from compilegate_runtime.equivalence.unseen import Unseen
@@ -82,14 +81,7 @@ def randomness(subject, arithmetic):
     yield {"part": "randomness", "arithmetic": arithmetic.name, **figures}
 
 
-PARTS = (randomness, gradients, last_batch, recompiled, accumulation, evaluation, optimizer)
-
-
-def reduction(subject, arithmetic):
-    """Gradients that several processes have together."""
-    steps = [[batch] for batch in subject.batches[:STEPS]]
-    made = of_processes.figures_of(arithmetic.torch, subject, arithmetic, steps)
-    yield _part("reduction", arithmetic, _without_total(made))
+PARTS = (gradients, last_batch, recompiled, accumulation, evaluation, optimizer, randomness)
 
 
 def _again(subject, arithmetic, part, batches, number=0):
