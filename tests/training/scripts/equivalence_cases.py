@@ -254,6 +254,11 @@ def noisy(model, rows, labels):
     return loss(model, rows + torch.randn_like(rows), labels)
 
 
+def of_fewer_bits(model, rows, labels):
+    with torch.autocast("cpu", torch.bfloat16):
+        return loss(model, rows, labels)
+
+
 def embedded(model, rows, labels):
     return loss(model, rows + model.table(labels), labels)
 
@@ -336,6 +341,7 @@ INPUTS = {
     "never compiled": (
         lambda: of(precision="bf16", compile_anew=lambda model: model), "not_compiled",
     ),
+    "bf16 inside": (functools.partial(of, of_fewer_bits), "autocast_inside"),
     "no memory": (lambda: of(precision="bf16", compile_anew=failing), "out_of_memory"),
     "a call that raises": (lambda: of(call=None), "failed"),
     "a loss in a dict": (functools.partial(of, lambda *how: {"loss": loss(*how)}), None),

@@ -81,10 +81,11 @@ class Arithmetic:
         """
         tapes, name = [[] for _ in steps], (name, first)
         eager = self.eager.train(steps, tapes, first)
-        _require_finite(self.torch, eager.gradients)
+        _require_finite(self.torch, eager, "eager_not_finite")
         if any(tapes) or name not in self._truths:
             self._truths[name] = self.reference.train(steps, tapes, first)
         truth = self._truths[name]
+        _require_finite(self.torch, truth, "reference_not_finite")
         side = self.compiled_anew if any(tapes) else self.compiled
         compiled = side.train(steps, first=first)
         if any(tapes) and not _equal(self.torch, eager.random, compiled.random):
@@ -146,8 +147,12 @@ class Arithmetic:
     def _as_good(self, truth, steps, first, *, random):
         """Eager code that rounds in another way, where that means the same."""
         torch, count = self.torch, self.torch.get_num_threads()
-        if count > 1 and next(self.subject.model.parameters()).device.type == "cpu":
+        on_processor = next(self.subject.model.parameters()).device.type == "cpu"
+        if on_processor and count > 1:
             with surroundings.threads(torch, count // 2):
+                yield self.eager.train(steps, first=first)
+        if not on_processor:
+            with surroundings.other_kernels(torch):
                 yield self.eager.train(steps, first=first)
         for variation in self._variations:
             yield self.eager.train(steps, first=first, variation=variation)
@@ -170,10 +175,10 @@ def is_one(torch, subject):
     )
 
 
-def _require_finite(torch, steps):
-    for number, step in enumerate(steps):
+def _require_finite(torch, trained, code):
+    for number, step in enumerate(trained.gradients):
         if any(one is not None and not bool(torch.isfinite(one).all()) for one in step):
-            raise Unseen("eager_not_finite", f"gradients of step {number + 1}")
+            raise Unseen(code, f"gradients of step {number + 1}")
 
 
 def _equal(torch, one, other):

@@ -81,6 +81,17 @@ def is_slow_in_double(torch, device):
 
 
 @contextlib.contextmanager
+def other_kernels(torch):
+    """Convolutions by those of cuDNN's kernels that add up in one order, or by all of them."""
+    before = torch.backends.cudnn.deterministic
+    torch.backends.cudnn.deterministic = not before
+    try:
+        yield
+    finally:
+        torch.backends.cudnn.deterministic = before
+
+
+@contextlib.contextmanager
 def threads(torch, count):
     """Fewer threads, whose sums come in another order."""
     before = torch.get_num_threads()

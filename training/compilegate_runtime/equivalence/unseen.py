@@ -9,15 +9,15 @@ CODES = (
     "cannot_compile",  # nobody said how to compile the model anew
     "eager_not_finite",  # eager's own gradients are nan or infinite
     "failed",
-    "integer_weights",
     "no_gradient",  # the loss moves no weight
     "no_loss",  # the model returns no single number to be minimised
     "no_parameters",
-    "no_recompile",
+    "no_recompile",  # batches of further graphs were not kept
     "not_compiled",  # no graph was made, so that eager code was compared with itself
     "old_torch",  # before 2.6, which cannot be made to run compiled code eagerly
     "out_of_memory",
     "random_numbers",  # other numbers were drawn by the compiler than by eager
+    "reference_not_finite",  # double precision overflows, or the model divides by zero there
     "several_models",
     "sharded_weights",
     "sparse_weights",
