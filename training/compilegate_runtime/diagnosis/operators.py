@@ -14,7 +14,7 @@ from compilegate_runtime.diagnosis.graphs import OWN, is_operator, path_of, plac
 from compilegate_runtime.equivalence import reference
 from compilegate_runtime.equivalence.unseen import Unseen
 
-KEPT = 8  # operators that are named
+MOST = 4  # operators that are an answer
 # How results are compared: ``autocast()`` is the context of a forward pass, ``epsilon`` the step
 # between the numbers of the arithmetic, ``bound`` the largest ratio that is rounding.
 Terms = namedtuple("Terms", "autocast epsilon bound clock")
@@ -88,22 +88,26 @@ def operators_of(graph):
 
 
 def named(graph, modules):
-    """The operators of a graph by their qualified names, with place and module of each."""
+    """The operators of a graph by their qualified names, with place and module of each.
+
+    None of a graph of many: the search ended before it had an answer.
+    """
+    nodes = operators_of(graph)
     return [
         {
             "operator": node._pretty_print_target(node.target),
             "at": place_of(node),
             "module": path_of(node, modules),
         }
-        for node in operators_of(graph)[:KEPT]
+        for node in (nodes if len(nodes) <= MOST else ())
     ]
 
 
 def subsystem(alone, backend_of, graph, inputs):
     """What PyTorch's bisector blames: a pass, a setting or a lowering, with its detail.
 
-    None where this PyTorch has no bisector or it finds nothing. ``backend_of(stage)`` is the
-    backend that ends with a stage.
+    None where this PyTorch has no bisector, it finds nothing or the time is over.
+    ``backend_of(stage)`` is the backend that ends with a stage.
     """
     try:
         from torch._inductor import config  # noqa: PLC0415 - loads slowly
@@ -111,7 +115,17 @@ def subsystem(alone, backend_of, graph, inputs):
     except ImportError:
         return None
 
+    over = []
+
     def sound():
+        # An exception would leave the bisector at work.
+        try:
+            return compiles_well()
+        except Unseen as reason:
+            over.append(reason)
+            return True
+
+    def compiles_well():
         stage, changes = CompilerBisector.get_backend(), {}
         if stage == "inductor":
             stage, changes = OWN, CompilerBisector.get_config_change(stage) or {}
@@ -120,7 +134,7 @@ def subsystem(alone, backend_of, graph, inputs):
 
     with quietly():
         blamed = CompilerBisector.do_bisect(sound)
-    if blamed is None or blamed.subsystem is None:
+    if over or blamed is None or blamed.subsystem is None:
         return None
     return {"name": blamed.subsystem, "detail": blamed.debug_info}
 

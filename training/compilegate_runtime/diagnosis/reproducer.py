@@ -70,7 +70,7 @@ def write(torch, path, graph, inputs, *, how, terms, limit_seconds):
     """
     from torch._dynamo.debug_utils import NNModuleToString  # noqa: PLC0415 - loads slowly
 
-    named = [one["operator"] for one in operators.named(graph, {})]
+    named = [one["operator"] for one in operators.named(graph, {})] or ["a part of a model"]
     words = {
         "name": path.name, "shows": SHOWS, "operators": ", ".join(named), "bound": terms.bound,
         "epsilon": terms.epsilon, "autocast": _written(torch, terms.autocast()),

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from compilegate_runtime.diagnosis import graphs, operators, remedies, reproducer
 from compilegate_runtime.diagnosis.probe import Probe, finite
-from compilegate_runtime.equivalence import surroundings
+from compilegate_runtime.equivalence import large, surroundings
 from compilegate_runtime.equivalence.sides import Case
 from compilegate_runtime.equivalence.unseen import Clock, Unseen, reason_of
 from compilegate_runtime.equivalence.weights import Weights
@@ -19,6 +19,7 @@ BOUND = 64.0
 GROUPED = ("gradients", "buffers")
 # What the steps of one model do not show again.
 ONCE = ("optimizer", "randomness", "reduction")
+SHARE = 0.5  # of the time that is left, for the operators
 # Where a reproducer is written, and the seconds that are left to try it.
 Place = namedtuple("Place", "folder left")
 
@@ -37,6 +38,8 @@ class Diagnosis:
 
     def run(self, figures):
         """Look into the worst part of the check, if it is over its bound."""
+        if large.is_large(self._subject.model):
+            raise Unseen("too_large", "the check compares it block by block")
         shown = [part for part in figures["parts"] if part["part"] in GROUPED]
         self._probes = {id(part): self._group(part) for part in shown}
         failing = max(figures["parts"], key=self._closeness, default=None)
@@ -85,11 +88,13 @@ class Diagnosis:
             self._say(looks_at="graphs", first=only[0], last=only[-1], of=count, ratio=ratio)
             return ratio
 
-        number = graphs.worst_graph(ratio_of, count, bound)
-        if number is None:
+        whole = self._made["stages"][stage]
+        whole = float("inf") if whole is None else whole
+        worst = graphs.worst_graph(ratio_of, count, whole, bound)
+        if worst is None:
             return
-        ratio = probe.ratio(stage=stage, only=[number], keeps=number)
-        graph, inputs = probe.switch.graphs[number], probe.switch.inputs
+        number, ratio = worst
+        graph, inputs = probe.switch.graphs[number], probe.switch.inputs[number]
         self._made["graph"] = {
             "number": number + 1, "ratio": finite(ratio), **graphs.described(graph, self._paths),
         }  # fmt: skip
@@ -98,7 +103,8 @@ class Diagnosis:
 
     def _operators(self, probe, graph, inputs, bound):
         stage, backend_of = self._made["stage"], probe.switch.backend
-        terms = operators.Terms(probe.autocast, probe.epsilon, bound, self._case.clock)
+        clock = Clock(self._place.left() * SHARE)  # the rest is for what helps
+        terms = operators.Terms(probe.autocast, probe.epsilon, bound, clock)
         alone = operators.Alone(self._torch, backend_of(stage), terms)
         part = operators.smallest(alone, graph, inputs, self._say)
         if part is None:
@@ -120,8 +126,8 @@ class Diagnosis:
         self._made["reproducer"] = {"file": path.name, "shows": shows}
 
     def _remedies(self, probe, bound):
-        stage = self._made["stage"]
-        if stage == graphs.OWN and probe.switch.is_inductor:
+        low = probe.epsilon > self._torch.finfo(self._torch.float32).eps
+        if low and self._made["stage"] == graphs.OWN and probe.switch.is_inductor:
             from torch._inductor import config  # noqa: PLC0415 - loads slowly
 
             if hasattr(config, "emulate_precision_casts"):
