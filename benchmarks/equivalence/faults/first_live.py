@@ -64,7 +64,7 @@ class Penalised(Recommender):
 
     def __init__(self) -> None:
         super().__init__()
-        self.chosen = nn.Parameter(torch.tensor([1.0, -1.0]))
+        self.steep = nn.Parameter(torch.tensor([1.0, -1.0]))
         self.register_buffer("places", torch.tensor([0, 2]))
 
     def forward(self, batch: Batch) -> tuple[Tensor, Tensor]:
@@ -72,7 +72,7 @@ class Penalised(Recommender):
 
         def output(row: Tensor) -> Tensor:
             parts = torch.stack([row[..., place].tanh() for place in range(4)], dim=-1)
-            return (torch.index_select(parts, -1, self.places) * self.chosen).sum()
+            return (torch.index_select(parts, -1, self.places) * self.steep).sum()
 
         loss, logits = super().forward(batch)
         slopes = torch.func.vmap(torch.func.grad(output))(batch["dense"])
