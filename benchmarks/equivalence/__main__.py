@@ -7,8 +7,9 @@ for that are none?
 Run it with the training environment's Python. Each trial is kept in build/equivalence when it is
 made, and the next call goes on after it: sound compilations, each fault's harm by gradients, the
 check on each fault; with --runs also full runs of every fault. Trials of another version of the
-check are made again. Under PyTorch 2.11 the faults that it alone has are tried, and nothing else. results.json gets what is there in the end; --table writes
-compilegate/facts/equivalence.json as well. --only limits it to faults or families.
+check are made again. results.json gets what is there in the end; --table writes
+compilegate/facts/equivalence.json as well. --only limits it to faults or families. Under PyTorch
+2.11 the faults that it alone has are tried, and nothing else.
 """
 
 from __future__ import annotations
