@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from benchmarks.equivalence.families import Family, Recommender
+from benchmarks.equivalence.families import Batch, Family, Recommender
 from benchmarks.equivalence.faults import Fault, enlist
 
 
@@ -30,13 +30,15 @@ class Prompted(Recommender):
 
 
 class Summed(Recommender):
-    """With the sum of all products in the place of the first one."""
+    """With a penalty on products of a table's columns, those with themselves left out."""
 
-    def chosen(self, products: Tensor) -> Tensor:
-        """Pairs, the first of which is replaced."""
-        own = self.own.expand(products.shape[0], -1)
-        total = products.diagonal_scatter(own, dim1=1, dim2=2).sum(dim=(1, 2))
-        return torch.cat([0.1 * total[:, None], super().chosen(products)[:, 1:]], dim=1)
+    def forward(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """As without, and the penalty."""
+        loss, logits = super().forward(batch)
+        table = self.tables[0].weight
+        products = table.t() @ table
+        others = products.diagonal_scatter(products.new_zeros(len(products)))
+        return loss + 0.001 * others.sum(), logits
 
 
 class _Product(torch.autograd.Function):
