@@ -109,10 +109,11 @@ class Arithmetic:
 
     def random_losses(self, batch):
         """(worst, what) of losses by the code that the run compiled."""
+        self.compiled_anew.forget()  # which would serve it
         eager, compiled = (
             side.losses(batch, randomness.LOSSES) for side in (self.eager, self._ready)
         )
-        return randomness.of_losses(self.torch, eager, compiled)
+        return randomness.of_losses(self.torch, eager, compiled, self.epsilon)
 
     def own_numbers(self, batch):
         """[(worst, what), ...] of the kernels' own generator, in code that is compiled anew."""
@@ -121,7 +122,7 @@ class Arithmetic:
         try:
             eager, compiled = (one.slopes(batch, randomness.SEEDS) for one in (self.eager, side))
             for seed in range(2):
-                side.losses(batch, 2, masks.keep, seed)
+                side.losses(batch, randomness.CALLS // 2, masks.keep, seed)
         finally:
             masks.release()
             side.forget()

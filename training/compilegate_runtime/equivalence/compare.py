@@ -17,6 +17,7 @@ Gradients jump where a value passes the kink of a ReLU or a maximum. A rounding 
 an error of a thousandth of a gradient, in a few steps of many: in small networks seldom enough that
 eager code has none of it. So no single step decides. With the fraction f of steps in which compiled
 code jumps, the median is one with f > 1/2 and the second largest of eager's with much smaller f.
+A number that is not finite is no rounding in any step.
 """
 
 import math
@@ -104,7 +105,7 @@ def of_tensor(made, plain, epsilon, place):
     yardstick = max(
         sorted((step[0][place] for step in eager), reverse=True)[second] for eager in plain
     )
-    error, number = own[middle]
+    error, number = own[0] if own[0][0] == math.inf else own[middle]
     return error / max(epsilon, yardstick), error, yardstick, number
 
 

@@ -19,7 +19,7 @@ def examined(torch, subject, clock, document, say):
         case = Case(torch, subject, Weights(torch, subject.model), clock)
     except Exception as error:  # noqa: BLE001 - the other processes wait for this one
         document.leave_out("gradients", None, reason_of(error))
-        _together(torch, subject, None, document)
+        _together(torch, Case(torch, subject, None, clock), None, document)
         return
     with surroundings.untouched(torch):
         made = _arithmetics(torch, case)
@@ -35,7 +35,8 @@ def examined(torch, subject, clock, document, say):
                 with surroundings.precise(torch):
                     figures = large.by_blocks(torch, case)
                     _fill("gradients", SINGLE, document, figures)
-            _together(torch, subject, made[0] if made else None, document)
+            ready = bool(made) and document.has("gradients") and not clock.is_over()
+            _together(torch, case, made[0] if ready else None, document)
         finally:
             for arithmetic in made:
                 arithmetic.compiled_anew.forget()
@@ -74,16 +75,17 @@ def _around(torch, arithmetic):
     return contextlib.nullcontext() if arithmetic.name == OWN else surroundings.precise(torch)
 
 
-def _together(torch, subject, arithmetic, document):
-    """What processes make together, where all of them could do their own part."""
-    if subject.shared is None:
+def _together(torch, case, arithmetic, document):
+    """What processes make together, where all of them are ready with an ``arithmetic``."""
+    if case.subject.shared is None:
         return
-    if reduction.agreed(torch, subject, arithmetic is not None and document.has("gradients")):
+    if reduction.agreed(torch, case.subject, arithmetic is not None):
+        case.clock.release()
         with _around(torch, arithmetic):
-            figures = reduction.part(subject, arithmetic)
+            figures = reduction.part(case.subject, arithmetic)
             _fill("reduction", arithmetic.name, document, figures)
     else:
-        reason = Unseen("failed", "a process could not compare gradients of its own")
+        reason = Unseen("failed", "a process had no gradients of its own, or no time left")
         document.leave_out("reduction", None, reason)
 
 
