@@ -264,6 +264,32 @@ def test_before_any_full_run_the_first_weights_decide() -> None:
     assert not is_shadow(evidence, evidence.candidates[0])
 
 
+@pytest.mark.parametrize(
+    ("table", "changes", "refused"),
+    [
+        (None, {}, True),
+        (TABLE, {}, False),
+        (with_class(missed=50), {}, True),
+        (with_class(revoked_at="2026-12-01T00:00:00Z"), {}, True),
+        (TABLE, {"precision": "bf16"}, True),
+    ],
+)
+def test_a_trial_is_refused_by_the_level_that_its_arm_may_come_to_have(
+    table: Any, changes: Any, refused: bool
+) -> None:
+    doc = examined(None, compared=False, table=table, blocks=0, policy={"quality_runs": "hybrid"})
+    doc["quality"]["history"] = sample(8, 2.5, 0.2)
+    doc["arms"][1]["overrides"] |= changes
+
+    assert refused is ("underpowered" in judge(doc).codes)
+
+
+def test_an_arm_that_has_blocks_and_no_check_may_come_to_have_nothing() -> None:
+    evidence = read_evidence(examined(None, compared=False, blocks=1))
+
+    assert 1.0 == rho_of(evidence.candidates[0], evidence)
+
+
 @given(st.data())
 def test_a_worse_check_never_promotes_more(data: st.DataObject) -> None:
     """Whatever metrics say: what is promoted after a worse check is promoted after a better one."""
