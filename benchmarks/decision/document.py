@@ -19,7 +19,7 @@ from benchmarks.decision.gate_curve import LOSSES, MODES, SPREADS
 from benchmarks.decision.gate_curve import RESULTS as GATE_CURVE
 from benchmarks.decision.levels import LEVELS_FILE
 from benchmarks.decision.probation_document import BLOCKS as PROBATION_BLOCKS
-from benchmarks.decision.study import EDGE_BOUND, FLEETS, RESULTS, TARGETS
+from benchmarks.decision.study import EDGE_BOUND, FLEETS, LATER, RESULTS, TARGETS
 from benchmarks.decision.tables import shown, table
 from compilegate.domain.judging.design import CALIBRATED, SCHEDULE
 
@@ -44,7 +44,12 @@ WORLDS = {
     "rounded": "the metric is rounded to 200 examples",
     "t3": "heavy tails (t, 3 df)",
     "skew": "skewed to the bad side",
-    "later_runs": "the loss begins with the arm's fourth run",
+    "from 2": "the loss begins with the arm's second run",
+    "from 3": "with its third",
+    "from 4": "with its fourth",
+    "from 4, strict": "with its fourth, strict",
+    "from 6": "with its sixth",
+    "from 9": "with its ninth",
     "late": "a fault shows in the check at the last weights alone",
     "rho 0.1": "table of 29 faults (rho 0.10), as many missed",
     "rho 0.1, walk": "the same, the metric walks",
@@ -62,9 +67,16 @@ FIGURES = (
     ("GPU-hours of the trial, % of the article's", "gpu_hours"),
     ("net saving, % of an oracle's", "net_saving"),
     ("the same by runs", "net_saving_by_runs"),
+    ("net saving, % of what good arms alone would save", "net_saving_of_good"),
     ("net saving, % of what any speed-up would save", "net_saving_of_most"),
     ("weeks to the decision", "weeks"),
     ("production runs by a bad arm", "bad_runs"),
+)
+LOST = (
+    ("arms that lose part of a margin, not turned on", "not_good"),
+    ("good missed", "missed"),
+    ("runs before the promotion, another arm, reverts", "later"),
+    ("the trial's extra runs and blocks", "trial"),
 )
 COLUMNS = ("hybrid", "canary", "shadow", "hybrid, strict", "canary, strict", "shadow, strict",
            "article")  # fmt: skip
@@ -105,29 +117,36 @@ def targets(cells: Cells) -> str:
     for target in TARGETS:
         words = f"{target.words}, {target.mode}"
         row = [words, f"{'at least' if target.least else 'at most'} {target.bound:g}"]
-        for fleet in reversed(FLEETS):
+        for fleet in FLEETS:
             name = f"{fleet}, {target.mode}"
             before, now = (_figure(cells, one, target.figure) for one in (f"{name}, strict", name))
             state = _state(now, target.bound, least=target.least)
             row += [shown(before), shown(now), f"{now['n']:,}", state]
         rows.append(row)
-    before = _figure(cells, "edge, hybrid, strict", "bad_promoted")
     worst = max(_edges(cells), key=lambda one: float(one["percent"]))
-    rows.append(["at the margin: bad promoted, %, the worst of the generators below",
-                 f"at most {EDGE_BOUND:g}", shown(before), shown(worst), f"{worst['n']:,}",
-                 _state(worst, EDGE_BOUND), *[""] * 4])  # fmt: skip
+    late, late_before = (
+        _figure(cells, name, "bad_promoted") for name in ("edge, from 4", "edge, from 4, strict")
+    )
+    before = _figure(cells, "edge, hybrid, strict", "bad_promoted")
+    for words, one, now in (
+        ("at the margin: bad promoted, %, the worst of the generators below", before, worst),
+        ("the same, the loss begins with the fourth run", late_before, late),
+    ):
+        rows.append([words, f"at most {EDGE_BOUND:g}", shown(one), shown(now), f"{now['n']:,}",
+                     _state(now, EDGE_BOUND), *[""] * 4])  # fmt: skip
     columns = ["before (strict)", "reached", "of", ""]
     return table(["", "target", *columns, *(f"batch: {one}".rstrip(": ") for one in columns)], rows)
 
 
 def _edges(cells: Cells) -> list[Mapping[str, Any]]:
-    """Bad promotions in every cell at the margin in which faults are caught at rho."""
+    """Bad promotions in every cell at the margin, from the first run on; faults caught at rho."""
     return [
         cell["figures"]["bad_promoted"]
         for name, cell in cells.items()
         if cell["portfolio"] == "boundary_quality"
         and not cell["strict"]
         and cell["screening"]["rho"] is None
+        and cell["stress"] not in LATER
     ]
 
 
@@ -144,12 +163,22 @@ def _state(figure: Mapping[str, Any], bound: float, *, least: bool = False) -> s
 def fleet(cells: Cells) -> str:
     """Both fleets in every mode, with the check and without, beside the article's procedure."""
     rows = []
-    for name in reversed(FLEETS):
+    for name in FLEETS:
         rows += [
             [f"{name}: {words}", *(shown(_figure(cells, f"{name}, {one}", key)) for one in COLUMNS)]
             for words, key in FIGURES
         ]
     return table(["", *COLUMNS], rows)
+
+
+def losses(cells: Cells) -> str:
+    """Where an oracle's saving goes."""
+    names = [f"{name}, {mode}" for name in FLEETS for mode in COLUMNS[:6]]
+    rows = [
+        [words, *(shown(cells[name]["figures"]["lost"][key]) for name in names)]
+        for words, key in LOST
+    ]
+    return table(["% of an oracle's saving, by runs", *names], rows)
 
 
 def edges(cells: Cells) -> str:
@@ -228,6 +257,7 @@ BLOCKS: Mapping[str, Callable[[Cells], str]] = {
     "provenance": provenance,
     "targets": targets,
     "fleet": fleet,
+    "losses": losses,
     "edges": edges,
     "worlds": worlds,
     "constants": constants,

@@ -25,9 +25,11 @@ class Outcome:
     """What became of one workload, beside the truth; money in USD.
 
     ``oracle_usd`` is what the best arm that policy wants on saves from the first run on,
-    ``most_usd`` the best of any speed-up, ``run_usd`` the price of a baseline run.
+    ``good_usd`` the best good one, ``most_usd`` the best of any speed-up; ``run_usd`` is the price
+    of a baseline run.
     """
 
+    runs_left: int
     has_good: bool
     is_provable: bool
     good_arms: int
@@ -43,6 +45,7 @@ class Outcome:
     weeks: float  # of the trial
     saved_usd: float
     oracle_usd: float
+    good_usd: float
     most_usd: float
     run_usd: float
     calls: int
@@ -84,6 +87,7 @@ def play(
     bad = arm is not None and workload.is_bad(arm)
     saved = usd(workload, world.account.saved_hours - world.account.dedicated_hours)
     return Outcome(
+        runs_left=workload.runs_left,
         has_good=workload.has_good,
         is_provable=workload.is_provable,
         good_arms=len(good),
@@ -99,6 +103,7 @@ def play(
         weeks=weeks,
         saved_usd=saved,
         oracle_usd=usd(workload, best_hours(workload, workload.is_wanted)),
+        good_usd=usd(workload, best_hours(workload, workload.is_good)),
         most_usd=usd(workload, best_hours(workload, lambda one: one.loss < workload.margin)),
         run_usd=usd(workload, workload.hours(workload.arms[0])),
         calls=trial.calls + (watch.calls if watch else 0),

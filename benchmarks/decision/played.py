@@ -42,8 +42,8 @@ def drawn(cell: Cell, index: int) -> Workload:
 
 
 def play_workload(cell: Cell, index: int) -> Outcome:
-    """The workload of that number; its chance is the same whatever the policy."""
-    chance = np.random.default_rng([SEED, _number(cell.portfolio), index, _number(cell.mode)])
+    """The workload of that number; its chance is the same whatever the mode and the policy."""
+    chance = np.random.default_rng([SEED, _number(cell.portfolio), index, 1])
     return play(cell.mode, drawn(cell, index), chance, cell.screening, strict=cell.strict)
 
 

@@ -100,7 +100,7 @@ STRESSES: dict[str, Stress] = {
     "variance": Stress(candidate_spread=math.sqrt(2)),
     "diverging": Stress(diverging=0.05),
     "rounded": Stress(examples=200),
-    "later_runs": Stress(lost_from=3),
+    **{f"from {run + 1}": Stress(lost_from=run) for run in (1, 2, 3, 5, 8)},
     "t3": Stress(noise="t3"),
     "skew": Stress(noise="skew"),
 }

@@ -20,7 +20,7 @@ from benchmarks.decision.gate import DESIGNS, achieved, baseline_runs, pass_leve
 from benchmarks.decision.levels import LEVELS_FILE, turns
 from benchmarks.decision.play import policy
 from benchmarks.decision.portfolio import draw
-from benchmarks.decision.study import cells
+from benchmarks.decision.study import RESULTS, cells
 from benchmarks.decision.truth import STRESSES
 from benchmarks.decision.world import World
 from compilegate.domain.judging.comparison import Samples, compare
@@ -48,6 +48,18 @@ def test_every_world_that_is_simulated_has_its_row():
 
     assert names - {*WORLDS} <= {*COLUMNS, "slow"}
     assert STRESSES.keys() - {"none"} <= WORLDS.keys()
+
+
+@pytest.mark.slow
+def test_the_charts_are_drawn_of_the_kept_results_and_the_same_figures_give_the_same_file(tmp_path):
+    from benchmarks.decision import plots  # noqa: PLC0415 - only this test waits for matplotlib
+
+    kept = {cell["name"]: cell for cell in json.loads(RESULTS.read_text())["cells"]}
+    drawn = plots.draw_all(kept, tmp_path)
+
+    assert {path.name for path in plots.IMAGES.iterdir()} == {path.name for path in drawn}
+    for place in drawn:
+        assert place.read_bytes() == (plots.IMAGES / place.name).read_bytes()
 
 
 def example(name):

@@ -70,6 +70,17 @@ def test_every_target_is_a_figure_of_its_cell() -> None:
     assert 100 == computed["gpu_hours"]["percent"]
 
 
+def test_what_is_saved_and_what_is_lost_is_what_an_oracle_saves() -> None:
+    outcomes = [play_workload(CELL, index) for index in range(6)]
+    computed = figures(outcomes, outcomes)
+    gone = sum(float(one["percent"] or 0) for one in computed["lost"].values())
+
+    assert any(one.promoted for one in outcomes)
+    assert any(one.has_good and not one.promoted for one in outcomes)
+    assert pytest.approx(100 - computed["net_saving_by_runs"]["percent"]) == gone
+    assert len(outcomes) == sum(row["saved"]["n"] for row in computed["by_runs_left"])
+
+
 def test_results_of_a_cell_replace_its_older_ones(tmp_path: Path) -> None:
     path, other = tmp_path / "results.json", CELLS["edge, walk"]
     for cell, computed in ((other, {"a": 1}), (CELL, {"a": 2}), (other, {"a": 3})):

@@ -1,6 +1,5 @@
 """Where a compiled model's error comes from: planted faults are found, sound models say so."""
 
-import math
 import subprocess
 
 import pytest
@@ -12,8 +11,7 @@ pytestmark = pytest.mark.training
 CODE = """
 import functools, json, pathlib, sys
 import torch
-from compilegate_runtime import equivalence
-from compilegate_runtime.diagnosis import search as diagnosis
+from compilegate_runtime import diagnosis, equivalence
 from functorch.compile import make_boxed_func
 from torch._dynamo.backends.common import aot_autograd
 
@@ -27,15 +25,15 @@ class Layer(torch.nn.Module):
         return rows + self.dropped(self.activation(self.inner(self.norm(rows))))
 
 class Model(torch.nn.Module):
-    def __init__(self, activation=torch.nn.GELU(), dropout=0.0, count=2):
+    def __init__(self, activation=torch.nn.GELU(), dropout=0.0):
         super().__init__()
         self.first, self.last = torch.nn.Linear(8, 16), torch.nn.Linear(16, 4)
-        self.layers = torch.nn.ModuleList([Layer(activation, dropout) for _ in range(count)])
+        self.layers = torch.nn.ModuleList([Layer(activation, dropout) for _ in range(2)])
 
     def forward(self, rows, labels):
         rows = torch.sigmoid(self.first(rows))
         torch._dynamo.graph_break()
-        rows = self.layers[-1](self.layers[0](rows))
+        rows = self.layers[1](self.layers[0](rows))
         return torch.nn.functional.cross_entropy(self.last(rows), labels)
 
 class Twice(torch.nn.Module):
@@ -43,13 +41,13 @@ class Twice(torch.nn.Module):
     def forward(self, rows):
         return rows * (2 if torch.compiler.is_compiling() else 1)
 
-def changing(operator, factor=1.01, backward=False):
-    # A compiler in whose forward or backward graph an operator's results are multiplied.
+def changing(operator, backward=False):
+    # A compiler in whose forward or backward graph an operator gives 1 % too much.
     def compiled(graph, inputs):
         for node in list(graph.graph.nodes):
             if node.target is operator:
                 with graph.graph.inserting_after(node):
-                    other = graph.graph.call_function(aten.mul.Tensor, (node, factor))
+                    other = graph.graph.call_function(aten.mul.Tensor, (node, 1.01))
                 node.replace_all_uses_with(other, lambda user: user is not other)
         graph.recompile()
         return make_boxed_func(graph.forward)
@@ -61,12 +59,12 @@ aten = torch.ops.aten
 HOW = {
     "sound": dict(backend="aot_eager"),
     "forward": dict(backend=changing(aten.gelu.default)),
-    "backward": dict(backend=changing(aten.gelu_backward.default, backward=True)),
-    "first graph": dict(backend=changing(aten.sigmoid.default, float("nan"))),
+    "backward": dict(backend=changing(aten.gelu_backward.default, True)),
+    "first graph": dict(backend=changing(aten.sigmoid.default)),
     "captured": dict(backend="aot_eager"),
     "inductor": dict(options={"cpp.inject_relu_bug_TESTING_ONLY": "accuracy"}),
 }
-MODELS = {"captured": (Twice(),), "inductor": (torch.nn.ReLU(), 0.1, 1)}
+MODELS = {"captured": (Twice(),), "inductor": (torch.nn.ReLU(), 0.1)}
 
 def subject_of(name):
     torch.manual_seed(0)
@@ -122,40 +120,38 @@ def test_a_sound_model_has_errors_of_eagers_size_in_every_group_and_nothing_else
 
 ACTIVATIONS = ["layers.0.activation", "layers.1.activation"]
 FOUND = {
-    "forward": (2, "torch._C._nn.gelu", ACTIVATIONS),
-    "backward": (2, "torch._C._nn.gelu", ACTIVATIONS),
-    "first graph": (1, "torch.sigmoid", None),
-    "inductor": (2, "torch.nn.functional.relu", ACTIVATIONS[:1]),
-}
+    "forward": ("own", 2, "torch._C._nn.gelu", ACTIVATIONS),
+    "backward": ("own", 2, "torch._C._nn.gelu", ACTIVATIONS),
+    "first graph": ("own", 1, "torch.sigmoid", None),
+    "inductor": (
+        "own", 2, "torch.nn.functional.relu", ACTIVATIONS,
+    ),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("fault", FOUND)
 def test_a_planted_fault_is_found_by_stage_graph_and_operator(fault, made):
-    document, (number, operator, modules) = made[fault], FOUND[fault]
+    found, (stage, number, operator, modules) = made[fault], FOUND[fault]
 
-    assert ("own", 2, number) == (
-        document["stage"], document["graphs"], document["graph"]["number"],
-    )  # fmt: skip
-    assert [operator] == [one["operator"] for one in document["operators"]]
-    helping = [one["modules"] for one in document["remedies"] if one["helps"]]
-    assert ([modules] if modules else []) == helping
-    failing = document["failing"]
-    worst = math.inf if failing["ratio"] is None else failing["ratio"]
-    assert worst > failing["bound"] >= document["stages"]["aot_eager_decomp_partition"]
-    assert (fault == "first graph") == (failing["ratio"] is None)
+    assert (stage, 2, number) == (found["stage"], found["graphs"], found["graph"]["number"])
+    assert [operator] == [one["operator"] for one in found["operators"]]
+    left_out = [one for one in found["remedies"] if one["remedy"] == "exclude"]
+    assert [modules] * len(left_out) == [one["modules"] for one in left_out]
+    assert (modules is not None) == any(one["helps"] for one in left_out)
+    assert found["failing"]["ratio"] > found["failing"]["bound"] >= found["stages"]["aot_eager"]
 
 
 def test_what_was_captured_wrongly_is_found_by_the_region_that_helps(made):
-    document = made["captured"]
+    found = made["captured"]
 
-    assert ("eager", None, []) == tuple(document[key] for key in ("stage", "graph", "operators"))
-    assert ACTIVATIONS == [one["modules"] for one in document["remedies"] if one["helps"]][-1]
+    assert ("eager", None, []) == tuple(found[key] for key in ("stage", "graph", "operators"))
+    assert ACTIVATIONS == [one["modules"] for one in found["remedies"] if one["helps"]][-1]
 
 
 def test_the_reproducer_shows_the_error_with_pytorch_alone(made, folder):
-    document = made["inductor"]
-    assert {"file": "reproducer.py", "shows": True} == document["reproducer"]
-    assert {"name": "lowerings", "detail": "relu"} == document["subsystem"]
+    found = made["inductor"]
+    assert {"file": "reproducer.py", "shows": True} == found["reproducer"]
+    assert {"name": "lowerings", "detail": "relu"} == found["subsystem"]
 
     ended = subprocess.run(
         [PYTHON, "-I", folder / "inductor" / "reproducer.py"],
