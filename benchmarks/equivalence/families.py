@@ -267,17 +267,26 @@ class Recommender(nn.Module):
     def forward(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """``fields``: (batch, 5); ``history``: (batch, 10), 0 is none; ``dense``: (batch, 4)."""
         seen = batch["history"] > 0
-        total = (self.history(batch["history"]) * seen[:, :, None]).sum(dim=1)
+        total = self.pooled(self.history(batch["history"]) * seen[:, :, None])
         dense = functional.relu(self.dense(batch["dense"]))
         parts = [table(batch["fields"][:, i]) for i, table in enumerate(self.tables)]
         parts += [total / seen.sum(dim=1, keepdim=True).clamp(min=1), dense]
         stacked = torch.stack(parts, dim=1)
         products = torch.bmm(stacked, stacked.transpose(1, 2))
         own = self.own.expand(products.shape[0], -1)
-        products = products.diagonal_scatter(own, dim1=1, dim2=2)[:, self.pairs[0], self.pairs[1]]
-        hidden = functional.relu(self.wide(torch.cat([dense, products], dim=1)))
+        products = products.diagonal_scatter(own, dim1=1, dim2=2)
+        chosen = self.chosen(products)
+        hidden = functional.relu(self.wide(torch.cat([dense, chosen], dim=1)))
         logits = self.out(hidden).squeeze(1)
         return functional.binary_cross_entropy_with_logits(logits, batch["target"]), logits
+
+    def pooled(self, history: Tensor) -> Tensor:
+        """The sum over what was visited, shape (batch, width)."""
+        return history.sum(dim=1)
+
+    def chosen(self, products: Tensor) -> Tensor:
+        """Every pair once, shape (batch, pairs)."""
+        return products[:, self.pairs[0], self.pairs[1]]
 
 
 def visits(generator: torch.Generator, size: int) -> Batch:

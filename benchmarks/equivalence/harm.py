@@ -63,7 +63,10 @@ def _effect(
 
 
 def _compiled(fault: Fault | None, model: nn.Module) -> Any:
-    return torch.compile(model) if fault and fault.live else compiler(fault)[0](model)
+    """What is called: the model itself without a fault, since older compilers have some."""
+    if fault is None:
+        return model
+    return torch.compile(model) if fault.live else compiler(fault)[0](model)
 
 
 def _length(values: dict[str, Tensor], kind: str) -> float:

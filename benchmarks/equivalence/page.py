@@ -54,6 +54,13 @@ def _parts(found: Mapping[str, Any]) -> Iterator[str]:
         ("half", "faults", "tried", "missed"),
         (_group(half, [one for one in harmful if one["half"] == half]) for half in halves),
     )
+    older = [{**fault, **trial} for fault in found["older"] for trial in fault["trials"]]
+    if older:
+        yield _table(
+            ("with the version that had it", "issue", "PyTorch", "precision", "caught"),
+            ((one["name"], one["issue"], one["version"], one["precision"],
+              "yes" if one["caught"] else "no") for one in older),
+        )  # fmt: skip
     missed = [one for one in harmful if not one["caught"]]
     if missed:
         yield _table(

@@ -79,7 +79,8 @@ def summary(records: Records, check: str, device: str) -> dict[str, Any]:
     place = sound[0]["document"]["class"]["device"] if sound else device
     empty = [_class(framework, place, one, 0, 0, 0, 0) for one in precisions]
     table = FaultTable(check, bounds, {}, tuple(empty))
-    faults = [_fault(one, records, table) for one in catalogue()]
+    faults = [_fault(one, records, table) for one in catalogue() if one.version is None]
+    older = [_fault(one, records, table) for one in catalogue() if one.version is not None]
     trials = [trial for one in faults for trial in one["trials"]]
     classes = []
     for precision in precisions:
@@ -96,6 +97,7 @@ def summary(records: Records, check: str, device: str) -> dict[str, Any]:
         "headroom": HEADROOM,
         "table": encoded(FaultTable(check, bounds, {}, tuple(classes))),
         "faults": faults,
+        "older": older,
         "sound": _sound(sound, table),
     }
 
@@ -138,6 +140,7 @@ def _fault(fault: Fault, records: Records, table: FaultTable) -> dict[str, Any]:
     stated = {
         "name": fault.name, "half": fault.half, "kind": fault.kind, "issue": fault.issue,
         "title": fault.title, "defect": fault.defect, "same": fault.same, "live": fault.live,
+        "version": fault.version,
     }  # fmt: skip
     return {**stated, "trials": trials}
 

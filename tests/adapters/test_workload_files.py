@@ -88,7 +88,7 @@ CASES: dict[str, tuple[tuple[tuple[str, str], ...], dict[str, tuple[str, ...]]]]
         {"quality.metric": ("is still to be written (got 'TODO'), line 26",)},
     ),
     "a value that would not reach the script": (
-        (("entry_point: train.py", "entry_point: train.py\n  hyperparameters: {title: two words}"),),
+        (("max_runtime_hours", "hyperparameters: {title: two words}\n  max_runtime_hours"),),
         {"training.hyperparameters.title": ("has characters that a shell",)},
     ),
     "everything in the document": (

@@ -22,7 +22,7 @@ CLASS = {
 def results(*trials: dict[str, object]) -> dict[str, object]:
     found = {"torch": "9", "device": "cpu", "date": "d", "check": "c"}
     faults = [FAULT | {"trials": list(trials)}]
-    return {"cpu": found | {"table": {"classes": [CLASS]}, "faults": faults}}
+    return {"cpu": found | {"table": {"classes": [CLASS]}, "faults": faults, "older": []}}
 
 
 def test_the_page_shows_the_kept_results() -> None:

@@ -42,6 +42,9 @@ summary = {{"finished": not plan.get("code"), "error": plan.get("error"),
            "initial_weights_sha256": plan.get("weights", "a"),
            "compiler": {{"requested": compiler, "compile_seconds": 9.0 if compiler != "none" else 0,
                         "applied": plan.get("applied", True) if compiler != "none" else None}}}}
+summary.update(plan.get("summary", {{}}))
+for name, text in plan.get("leaves", {{}}).items():
+    (evidence / name).write_text(text)
 if not plan.get("bare"):
     (evidence / "summary.json").write_text(json.dumps(summary))
 for place, instead in plan.get("destroys", {{}}).items():

@@ -133,7 +133,7 @@ def test_a_report_that_cannot_be_written_does_not_unsay_the_decision(trial, app)
 def test_a_job_without_a_waiting_execution_is_stopped_and_paid_for(trial, app):
     """As a lost answer of CreateTrainingJob leaves one behind."""
     running = trial(slow="compile")
-    running.wait_for_full_run(CANDIDATE)
+    running.wait_for_full_run(CANDIDATE, 60)
     # What is asked for next is a full run: a speed job does not know the knob below, and fails.
     inject(app.cloud.state(), Failure.THROTTLED, count=1)
     second_try = eventually(

@@ -40,10 +40,10 @@ class Result:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     options = _options(arguments)
+    until = time.monotonic() + options.seconds
     for name in OF_OTHERS:
         importlib.import_module(name)
     results: list[Result] = []
-    until = time.monotonic() + options.seconds
     for mutants in chosen(options.paths or list(PACKAGES), options.seed):
         results += tried(mutants, until=until, progress=not options.quiet)
         if time.monotonic() > until:

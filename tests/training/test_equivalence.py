@@ -47,19 +47,23 @@ def seen(figures, arithmetic="single"):
     return {one["part"] for one in of if one["ratio"] is None or one["ratio"] > BOUND}
 
 
+def parts_of(figures):
+    return sorted(one["part"] for one in figures["parts"])
+
+
 @pytest.mark.parametrize("name", FAULTS)
 def test_each_part_sees_its_own_faults_alone(examined, name):
     single, own = FAULTS[name]
     made = examined[name]
 
-    assert (PARTS * 2, []) == ([one["part"] for one in made["parts"]], made["unseen"])
+    assert (sorted(PARTS * 2), []) == (parts_of(made), made["unseen"])
     assert (single, own) == (seen(made), seen(made, "own"))
 
 
 def test_a_job_in_single_precision_is_compared_once(examined):
     made = examined["fp32"]
 
-    assert (PARTS, []) == ([one["part"] for one in made["parts"]], made["unseen"])
+    assert (sorted(PARTS), []) == (parts_of(made), made["unseen"])
     assert {"single"} == {one["arithmetic"] for one in made["parts"]}
     assert set() == seen(made)
 
@@ -128,6 +132,40 @@ def test_what_the_time_left_out_is_said_of_what_applies_alone(inputs):
     assert [] == made["parts"]
     assert {"time_exceeded"} == {one["code"] for one in made["unseen"]}
     assert {*PARTS, "randomness"} - {"buffers"} == {one["part"] for one in made["unseen"]}
+
+
+@pytest.fixture(scope="module")
+def otherwise(jobs):
+    """Models that are too large, or too slow, for a reference of the whole in double precision."""
+    return jobs.run_code(
+        CODE
+        + """
+made = {"fp32": cases.large(precision="fp32"), "parts": cases.large(of_a_block=1200)}
+for name in ("none", "gelu", "cut"):
+    made.update({f"large {name}": cases.large(name), f"slow {name}": cases.slow(name)})
+print(json.dumps(made))
+"""
+    )
+
+
+@pytest.mark.parametrize("how", ["large", "slow"])
+def test_without_a_reference_of_the_whole_faults_are_seen_in_parts_of_it(otherwise, how):
+    none, gelu, cut = (otherwise[f"{how} {name}"] for name in ("none", "gelu", "cut"))
+
+    assert all(one["untouched"] for one in otherwise.values())
+    assert (set(), set()) == (seen(none), seen(none, "own"))
+    assert ("gradients" in seen(gelu), set()) == (True, seen(gelu, "own"))
+    assert "gradients" in seen(cut) & seen(cut, "own")
+
+
+def test_what_is_in_no_block_is_a_share_of_the_weights(otherwise):
+    whole, fp32, parts = (otherwise[name]["unseen"] for name in ("large none", "fp32", "parts"))
+
+    assert [("gradients", "single", "too_large", 0.0)] * 3 == [
+        (*(one[key] for key in ("part", "arithmetic", "code")), round(one["share"], 3))
+        for (one,) in (whole, fp32, parts)
+    ]
+    assert ["gradients"] == parts_of(otherwise["fp32"])
 
 
 @pytest.fixture(scope="module")

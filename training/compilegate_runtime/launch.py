@@ -31,7 +31,7 @@ from compilegate_runtime.launching.trainer_checkpoints import (
     TrainerCheckpoints,
 )
 from compilegate_runtime.progress import write_line
-from compilegate_runtime.ranks import Ranks
+from compilegate_runtime.ranks import Ranks, stay_in_process_group
 from compilegate_runtime.sampler import sampler_for
 from compilegate_runtime.saving import AgreedSaves, SaveSchedule
 from compilegate_runtime.seeds import seed_everything, shift_seeds
@@ -108,6 +108,7 @@ class Launch:
         watched.fed = steps.fed
         steps.install()
         if watched.kept.keeps:
+            stay_in_process_group(torch.distributed)
             self.recorder.subject = lambda: subject_of(
                 torch, watched, settings.precision, compiler.compiles_regions, steps.training_loader
             )

@@ -6,6 +6,7 @@ process, between steps.
 """
 
 import datetime
+import functools
 import json
 import sys
 import time
@@ -24,7 +25,33 @@ def leave_process_group():
     """
     distributed = sys.modules.get("torch.distributed")
     if distributed is not None and distributed.is_available() and distributed.is_initialized():
-        distributed.destroy_process_group()
+        leave = distributed.destroy_process_group
+        getattr(leave, "compilegate_original", leave)()
+
+
+def stay_in_process_group(distributed):
+    """Let the group that a script leaves at its end live until ``leave_process_group``."""
+    if not distributed.is_available():
+        return
+    leave, join, left = distributed.destroy_process_group, distributed.init_process_group, []
+
+    @functools.wraps(leave)
+    def destroy_process_group(group=None):
+        if group in (None, distributed.group.WORLD):
+            left.append(group)
+        else:
+            leave(group)
+
+    @functools.wraps(join)
+    def init_process_group(*args, **kwargs):
+        if left:
+            left.clear()
+            leave()
+        return join(*args, **kwargs)
+
+    destroy_process_group.compilegate_original = leave
+    distributed.destroy_process_group = destroy_process_group
+    distributed.init_process_group = init_process_group
 
 
 class Ranks:

@@ -10,7 +10,7 @@ import contextlib
 import math
 import time
 
-from compilegate_runtime import environment, equivalence, kept
+from compilegate_runtime import diagnosis, environment, equivalence, kept
 from compilegate_runtime.equivalence.unseen import Unseen
 from compilegate_runtime.errors import DivergedError, TrainingError
 from compilegate_runtime.evidence import EvidenceFiles, LossCurve, rounded
@@ -264,10 +264,13 @@ class Recorder:
         weights = kept.weights_asked_for()
         if self.subject is None or weights is None:
             return
-        limit = kept.limit_seconds(self._full_run_seconds(weights))
+        limit, figures = kept.limit_seconds(self._full_run_seconds(weights)), None
         with contextlib.suppress(Unseen), kept.ending_within(limit):
             figures = equivalence.examine(self.subject, weights=weights, limit_seconds=limit)
             self._files.write_summary({**self._summary, "equivalence": figures})
+        if figures is not None:
+            more = diagnosis.asked_for(self.subject, figures, self.folder)
+            self._files.write_summary({**self._summary, "equivalence": figures, **more})
 
     def _full_run_seconds(self, weights):
         """Of this run, or as the steps of a segment let it expect."""

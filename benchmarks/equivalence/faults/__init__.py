@@ -26,6 +26,7 @@ where it should is an error of the catalogue. ``stage`` says which graph it gets
 A fault from PyTorch's tracker names ``issue``, ``title`` (in our words), ``defect`` (what it did)
 and ``same`` (how the mutation does the same). The others leave out issue, title and same.
 ``families`` are the models that it is tried on, ``precisions`` those that it can occur in.
+``version`` is the PyTorch in which a live fault occurs, where it is an older one.
 ``random`` marks a fault in what is drawn: it is classed by whole runs and mean gradients alone,
 since other numbers of the same distribution are no fault.
 """
@@ -78,6 +79,7 @@ class Fault:
     same: str | None = None
     random: bool = False
     half: str = ""
+    version: str | None = None
     model: Callable[[Family], Family] | None = field(default=None, repr=False)
 
     @property

@@ -7,10 +7,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from benchmarks.equivalence.families import Convolutions, Diffusion, Family, Modulated
+from benchmarks.equivalence.families import (
+    Batch,
+    Convolutions,
+    Diffusion,
+    Family,
+    Modulated,
+    Recommender,
+)
 from benchmarks.equivalence.faults import Fault, enlist
 
 
@@ -51,6 +59,26 @@ class SlotDiffusion(Diffusion):
         self.middle = Slots(self.joined.out_channels)
 
 
+class Penalised(Recommender):
+    """With a penalty on how steep an output is in each sample's features."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.steep = nn.Parameter(torch.tensor([1.0, -1.0]))
+        self.register_buffer("places", torch.tensor([0, 2]))
+
+    def forward(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """As without, and the penalty by gradients of single samples."""
+
+        def output(row: Tensor) -> Tensor:
+            parts = torch.stack([row[..., place].tanh() for place in range(4)], dim=-1)
+            return (torch.index_select(parts, -1, self.places) * self.steep).sum()
+
+        loss, logits = super().forward(batch)
+        slopes = torch.func.vmap(torch.func.grad(output))(batch["dense"])
+        return loss + 0.1 * (slopes.square().sum(dim=1) - 1).square().mean(), logits
+
+
 def _with(model: type[nn.Module], family: Family) -> Family:
     return replace(family, model=model)
 
@@ -76,4 +104,11 @@ enlist(Fault(
     defect="dropout that drops nothing returns its input, and the compiler took it for a copy",
     same="it is the defect itself, in the compiler of this version",
     half="first", model=lambda family: _with(Dropping, family),
+))  # fmt: skip
+enlist(Fault(
+    name="gradients-of-samples", families=("recommender",), kind="accumulation", issue=188084,
+    title="index_put on an expanded view is made in place and corrupts gradients",
+    defect="gradients of single samples by torch.func summed into each other's memory",
+    same="it is the defect itself, in the compiler of this version",
+    half="first", model=lambda family: _with(Penalised, family),
 ))  # fmt: skip

@@ -41,7 +41,8 @@ from compilegate.domain.request.build import PLATFORM_PREFIX
 from compilegate.domain.workload.model import BASELINE, Workload
 from compilegate.place import INSTALLED, PROJECT
 from compilegate.usecases.registered import facts_for_workload
-from compilegate_local import TEMPLATES
+from compilegate_local import TEMPLATES, equivalence
+from compilegate_local.equivalence import Asked
 
 STEPS = 2
 ROOT = "/opt/ml"
@@ -52,6 +53,7 @@ INHERITED = ("PATH", "HOME", "LANG", "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", 
 POLL_SECONDS = 0.2
 # A Python on a slow network disk starts in less.
 ASK_SECONDS = 30.0
+EVIDENCE = "ml/output/data/evidence"
 # Of a bundle; installed before the arms run, as a job's container does it.
 REQUIREMENTS = "requirements.txt"
 MINUTES = 10.0
@@ -61,8 +63,8 @@ MISSING_PACKAGE = ModuleNotFoundError.__name__
 # What the launcher prints where it leaves out a compilation of the script's own.
 SAYS_LEFT_OUT = "compilegate script_compiles=left_out"
 TIME_UP = "its time was up; --minutes gives more"
-OK, FAILED, NOT_APPLIED, NO_METRIC, NOT_TRIED = (
-    "ok", "failed", "not_applied", "no_metric", "not_tried",
+OK, FAILED, NOT_APPLIED, NO_METRIC, NOT_TRIED, NOT_EQUIVALENT = (
+    "ok", "failed", "not_applied", "no_metric", "not_tried", "not_equivalent",
 )  # fmt: skip
 # What is known of an arm that was not tried. `seconds_per_step` is of the last step, `seconds` of
 # the whole process; `error` is the class of the exception that ended it; `compiling_left_out`: the
@@ -71,7 +73,7 @@ UNTRIED: Mapping[str, Any] = {
     "arm": "", "outcome": NOT_TRIED, "why": "", "steps": 0, "seconds_per_step": None,
     "samples_per_step": None, "compile_seconds": None, "metric": None, "reported": [],
     "outcomes": False, "initial_weights": None, "seconds": 0.0, "log": "",
-    "compiling_left_out": False, "error": None,
+    "compiling_left_out": False, "error": None, "equivalence": None,
 }  # fmt: skip
 
 
@@ -95,6 +97,10 @@ def try_(
     keep: Annotated[
         Path | None, typer.Option("--keep", help="Keep code, logs and evidence in this folder.")
     ] = None,
+    examine: Annotated[
+        bool,
+        typer.Option("--equivalence", help="Compare compiled with eager training; find errors."),
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Run two steps of every arm on this machine.
@@ -108,9 +114,15 @@ def try_(
     compilegate try jobs/bert.yaml
     compilegate try jobs/bert.yaml --python ~/venvs/train/bin/python
     compilegate try jobs/bert.yaml --input train=data/sample --arm baseline
+    compilegate try jobs/bert.yaml --arm compile --equivalence
 
-    Exit code 0 all arms trained and reported, 13 a change was not applied, 1 an arm failed or did
-    not report quality.metric, 2 bad input.
+    With --equivalence each arm that compiles runs four steps, then the equivalence check. Where
+    compiled training is further from double precision than rounding, it looks for stage, graph
+    and operator, for --minutes at most, tries what helps, and leaves a file that shows the error
+    with PyTorch alone.
+
+    Exit code 0 all arms trained and reported, 13 a change was not applied or compiles wrongly, 1
+    an arm failed or did not report quality.metric, 2 bad input.
     """
     named = dict(map(_named, input_paths or ()))
     workload_file = read_workload(file, elsewhere=named)
@@ -129,7 +141,7 @@ def try_(
     try:
         tried = _try(
             workload_file, arms, inputs, interpreter, place, seconds=60 * minutes,
-            install=listed and not python, quiet=as_json,
+            install=listed and not python, quiet=as_json, examine=examine, keep=keep,
         )  # fmt: skip
         results = [*tried, *others]
     finally:
@@ -141,10 +153,11 @@ def try_(
     outcomes = [one["outcome"] for one in results if one["outcome"] != NOT_TRIED]
     answer(
         {"workload": workload.name, "arms": results, "notes": notes}, TEMPLATES / "try",
-        as_json=as_json, good=outcomes.count(OK), tried=len(outcomes), steps=STEPS,
+        as_json=as_json, good=outcomes.count(OK) + outcomes.count(NOT_EQUIVALENT),
+        tried=len(outcomes), steps=equivalence.STEPS if examine else STEPS,
     )  # fmt: skip
     bad = {*outcomes} - {OK}
-    code = INVALID_EVIDENCE if bad == {NOT_APPLIED} else FAILURE
+    code = INVALID_EVIDENCE if bad <= {NOT_APPLIED, NOT_EQUIVALENT} else FAILURE
     raise typer.Exit(code if bad else 0)
 
 
@@ -231,6 +244,8 @@ def _try(
     seconds: float,
     install: bool,
     quiet: bool,
+    examine: bool,
+    keep: Path | None,
 ) -> Iterator[dict[str, Any]]:
     """Run the arms one after the other in ``place``; shows each as it ends unless ``quiet``.
 
@@ -243,6 +258,7 @@ def _try(
             python = installed(bundle, python, place / ".installed", seconds)
     seen = {""}
     requests = full_runs(file.workload, arms, project.settings().region)
+    asked = equivalence.asked(seconds) if examine else Asked(STEPS, 0.0, {})
     for arm, request in zip(arms, requests, strict=True):
         folder = place / arm.name
         log = folder / "output.log"
@@ -251,19 +267,27 @@ def _try(
         began = time.monotonic()
         with waiting(arm.name) as update:
             code = _run(
-                [interpreter, *start_words(request, folder / "ml")],
-                folder, _environment(request, folder / "ml", inputs), began + seconds,
-                update,
+                [interpreter, *start_words(request, folder / "ml", asked.steps)], folder,
+                {**_environment(request, folder / "ml", inputs, asked.steps), **asked.variables},
+                began + seconds + asked.seconds, update,
             )  # fmt: skip
+        if examine and _summary(folder).get("finished"):
+            code = 0  # the check comes after the run: what ends it is no failure of the arm
         result = {
             **UNTRIED, "arm": arm.name, "seconds": time.monotonic() - began, "log": str(log),
             **_left_behind(folder, code, metric, request["HyperParameters"]),
         }  # fmt: skip
+        if examine:
+            script = (keep or Path()) / f"reproducer-{arm.name}.py"
+            checked = equivalence.of_arm(_summary(folder), folder / EVIDENCE, script)
+            result["equivalence"] = checked
+            if result["outcome"] == OK and equivalence.fails(checked):
+                result["outcome"] = NOT_EQUIVALENT
         if not quiet:
             lines = () if result["why"] in seen else _last_lines(log)
             show(
                 TEMPLATES / "try_arm", result, value=result["metric"], metric_name=metric,
-                last_lines=lines,
+                last_lines=lines, **equivalence.shown(result["equivalence"]),
             )  # fmt: skip
         seen.add(result["why"])
         yield result
@@ -288,13 +312,13 @@ def _unpack(bundle: bytes, folder: Path) -> None:
         archive.extractall(folder, filter="data")
 
 
-def start_words(request: Mapping[str, Any], root: Path) -> list[str]:
+def start_words(request: Mapping[str, Any], root: Path, steps: int) -> list[str]:
     """The program and its arguments, as the toolkit makes them of a request."""
     values = {name: json.loads(text) for name, text in request["HyperParameters"].items()}
     program = str(values["sagemaker_program"])
     own = {name: value for name, value in values.items() if not name.startswith(PLATFORM_PREFIX)}
     if program != LAUNCHER:  # it calls the recorder: its own number of steps, or a segment
-        own["steps" if "steps" in own else "max_steps"] = STEPS
+        own["steps" if "steps" in own else "max_steps"] = steps
     words = [program]
     for name, value in sorted(own.items()):
         words += [f"--{name}" if len(name) > 1 else f"-{name}", _mapped(argument(value), root)]
@@ -308,7 +332,7 @@ def _mapped(value: str, root: Path) -> str:
 
 
 def _environment(
-    request: Mapping[str, Any], root: Path, inputs: Mapping[str, Path]
+    request: Mapping[str, Any], root: Path, inputs: Mapping[str, Path], steps: int
 ) -> dict[str, str]:
     channels = {
         "".join(mark if mark.isalnum() else "_" for mark in channel).upper(): channel
@@ -326,7 +350,7 @@ def _environment(
             for name, channel in channels.items()
         },
         **{name: _mapped(value, root) for name, value in request["Environment"].items()},
-        VARIABLE: str(STEPS),
+        VARIABLE: str(steps),
     }
 
 
@@ -364,14 +388,11 @@ def _left_behind(
     folder: Path, code: int | None, metric: str, values: Mapping[str, str]
 ) -> dict[str, Any]:
     """What an arm's process left in its folder, and what that says."""
-    evidence, log = folder / "ml" / "output" / "data" / "evidence", folder / "output.log"
-    summary: dict[str, Any] = {}
+    log, summary = folder / "output.log", _summary(folder)
     steps: list[dict[str, Any]] = []
     with contextlib.suppress(ValueError):
-        document = json.loads(_text_of(evidence / "summary.json"))
-        summary = document if isinstance(document, dict) else {}
-    with contextlib.suppress(ValueError):
-        steps = [json.loads(row) for row in _text_of(evidence / "steps.jsonl").splitlines()]
+        rows = _text_of(folder / EVIDENCE / "steps.jsonl").splitlines()
+        steps = [json.loads(row) for row in rows]
     compiler, metrics = summary.get("compiler") or {}, summary.get("metrics") or {}
     lines, last = _last_lines(log), steps[-1] if steps else {}
     outcome, why = OK, ""
@@ -410,6 +431,13 @@ def _left_behind(
         "compiling_left_out": SAYS_LEFT_OUT in _text_of(log),
         "error": str(summary["error"]) if summary.get("error") else ended_by,
     }
+
+
+def _summary(folder: Path) -> dict[str, Any]:
+    with contextlib.suppress(ValueError):
+        document = json.loads(_text_of(folder / EVIDENCE / "summary.json"))
+        return document if isinstance(document, dict) else {}
+    return {}
 
 
 def _text_of(path: Path) -> str:

@@ -12,6 +12,8 @@ import random
 
 import torch
 from compilegate_runtime import equivalence
+from compilegate_runtime.equivalence import large as _large
+from compilegate_runtime.equivalence import surroundings as _surroundings
 from torch.nn import functional
 
 SEED = 7
@@ -252,6 +254,11 @@ def noisy(model, rows, labels):
     return loss(model, rows + torch.randn_like(rows), labels)
 
 
+def of_fewer_bits(model, rows, labels):
+    with torch.autocast("cpu", torch.bfloat16):
+        return loss(model, rows, labels)
+
+
 def embedded(model, rows, labels):
     return loss(model, rows + model.table(labels), labels)
 
@@ -334,6 +341,7 @@ INPUTS = {
     "never compiled": (
         lambda: of(precision="bf16", compile_anew=lambda model: model), "not_compiled",
     ),
+    "bf16 inside": (functools.partial(of, of_fewer_bits), "autocast_inside"),
     "no memory": (lambda: of(precision="bf16", compile_anew=failing), "out_of_memory"),
     "a call that raises": (lambda: of(call=None), "failed"),
     "a loss in a dict": (functools.partial(of, lambda *how: {"loss": loss(*how)}), None),
@@ -365,6 +373,28 @@ def state(made):
         torch._dynamo.eval_frame._stance.stance,
         json.dumps(made.optimizer.state_dict(), default=str) if made.optimizer else None,
     ]  # fmt: skip
+
+
+@contextlib.contextmanager
+def replacing(module, **values):
+    before = {name: getattr(module, name) for name in values}
+    vars(module).update(values)
+    try:
+        yield
+    finally:
+        vars(module).update(before)
+
+
+def large(backend="none", precision="bf16", of_a_block=1800):
+    """As a model too large to be looked at whole; its body and its head are blocks."""
+    with replacing(_large, LARGEST=1900, OF_A_BLOCK=of_a_block):
+        return examined(lambda: whole(backend, precision))
+
+
+def slow(backend="none", precision="bf16"):
+    """On a device that takes its time for double precision."""
+    with replacing(_surroundings, is_slow_in_double=lambda *_: True):
+        return examined(lambda: whole(backend, precision))
 
 
 def equal(one, other):

@@ -1,6 +1,10 @@
 """The equivalence check in two processes, one of which may compile wrongly; prints documents."""
 
 import json
+import sys
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).resolve().parents[3] / "training"))
 
 import equivalence_cases as cases
 import torch

@@ -61,18 +61,18 @@ def results(function, inputs, context):
 
 def errors(truth, made):
     """The error of every result; infinite where a number is missing."""
-    known = [one.reshape(-1) for one in truth if one is not None and one.numel()]
-    typical = float(torch.cat(known).square().mean().sqrt()) if known else 0.0
-    found = []
+    flat = [one.reshape(-1) for one in truth if one is not None and one.numel()]
+    typical = float(torch.cat(flat).square().mean().sqrt()) if flat else 0.0
+    each = []
     for true, other in zip(truth, made):  # noqa: B905 - Python 3.8 has no strict
         if true is None or other is None:
-            found.append(0.0 if true is other else float("inf"))
+            each.append(0.0 if true is other else float("inf"))
             continue
         length = max(float(true.norm()), FLOOR * typical * true.numel() ** 0.5) or 1.0
         difference = (other - true).masked_fill(other == true, 0.0)  # equal infinities
         error = float(difference.norm()) / length
-        found.append(error if error < float("inf") else float("inf"))
-    return found
+        each.append(error if error < float("inf") else float("inf"))
+    return each
 
 
 def ratios(truth, made, eager, epsilon):

@@ -25,13 +25,13 @@ class Switch:
 
     ``graphs`` are those of the last run, in the order of their compilation. Those whose number is
     in ``only`` (None: all) are compiled up to ``stage``, the others run as captured. ``inputs`` are
-    what graph number ``keeps`` was first called with.
+    what graphs were first called with, by number: of the first one, and of each that was the only.
     """
 
     def __init__(self, torch):
         self._torch, self._own = torch, None
-        self._stage, self._only, self._keeps = OWN, None, None
-        self.graphs, self.inputs = [], None
+        self._stage, self._only = OWN, None
+        self.graphs, self.inputs = [], {}
 
     @contextlib.contextmanager
     def between(self):
@@ -48,11 +48,10 @@ class Switch:
         finally:
             dynamo.optimize = original
 
-    def restart(self, stage=OWN, only=None, keeps=None):
+    def restart(self, stage=OWN, only=None):
         """Forget what was compiled, so that the next call compiles in this way."""
         self._torch.compiler.reset()
-        self._stage, self._only, self._keeps = stage, only, keeps
-        self.graphs, self.inputs = [], None
+        self._stage, self._only, self.graphs = stage, only, []
 
     def backend(self, stage):
         """The backend of a stage; that of ``own`` is known once a graph was compiled."""
@@ -80,14 +79,15 @@ class Switch:
             call = graph.forward
             if self._only is None or number in self._only:
                 call = self.backend(self._stage)(graph, inputs, **kwargs)
-            return self._keeping(call) if number == self._keeps else call
+            alone = self._only is not None and list(self._only) == [number]
+            return self._keeping(number, call) if alone or number == 0 else call
 
         return chosen
 
-    def _keeping(self, call):
+    def _keeping(self, number, call):
         def kept(*args):
-            if self.inputs is None:
-                self.inputs = [copied(one) for one in args]
+            if number not in self.inputs:
+                self.inputs[number] = [copied(one) for one in args]
             return call(*args)
 
         return kept
@@ -98,11 +98,11 @@ def first_wrong(ratio_of, bound):
     return next((stage for stage in STAGES if ratio_of(stage) > bound), None)
 
 
-def worst_graph(ratio_of, count, bound):
-    """The number of the graph that is worst where it alone is compiled.
+def worst_graph(ratio_of, count, ratio, bound):
+    """(number, ratio) of the graph that is worst where it alone is compiled.
 
-    The half of the ``count`` graphs is gone on with that is worse without the other; None where
-    the error needs graphs of both.
+    ``ratio`` is that of all ``count`` together. The half is gone on with that is worse without the
+    other; None where the error needs graphs of both.
     """
     first, last = 0, count
     while last - first > 1:
@@ -111,7 +111,7 @@ def worst_graph(ratio_of, count, bound):
         ratio, first, last = max((ratio_of(range(*half)), *half) for half in halves)
         if ratio <= bound:
             return None
-    return first
+    return first, ratio
 
 
 def described(graph, modules):
@@ -145,8 +145,8 @@ def place_of(node):
 def path_of(node, modules):
     """The path of the innermost module that a node belongs to; None at the top."""
     stack = node.meta.get("nn_module_stack") or {}
-    known = [modules.get(str(key).partition("@")[0]) for key in stack]
-    return next((path for path in reversed(known) if path), None)
+    paths_inside = [modules.get(str(key).partition("@")[0]) for key in stack]
+    return next((path for path in reversed(paths_inside) if path), None)
 
 
 def paths(model):

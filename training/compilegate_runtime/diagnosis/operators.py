@@ -14,7 +14,7 @@ from compilegate_runtime.diagnosis.graphs import OWN, is_operator, path_of, plac
 from compilegate_runtime.equivalence import reference
 from compilegate_runtime.equivalence.unseen import Unseen
 
-KEPT = 8  # operators that are named
+MOST = 4  # operators that are an answer
 # How results are compared: ``autocast()`` is the context of a forward pass, ``epsilon`` the step
 # between the numbers of the arithmetic, ``bound`` the largest ratio that is rounding.
 Terms = namedtuple("Terms", "autocast epsilon bound clock")
@@ -25,7 +25,7 @@ class Alone:
 
     def __init__(self, torch, backend, terms):
         self._torch, self._backend, self._terms = torch, backend, terms
-        self._known = {}
+        self._verdicts = {}
 
     def with_backend(self, backend):
         """The same comparison of what another backend compiles."""
@@ -35,22 +35,22 @@ class Alone:
         """Whether compiled code is further off than rounding; not where the graph cannot run."""
         self._terms.clock.check()
         key = graph.code, tuple(getattr(one, "shape", one) for one in inputs)
-        if key not in self._known:
+        if key not in self._verdicts:
             try:
-                self._known[key] = self.ratio(graph, inputs) > self._terms.bound
+                self._verdicts[key] = self.ratio(graph, inputs) > self._terms.bound
             except Unseen:
                 raise
             except Exception:  # noqa: BLE001 - not every part of a graph is one
-                self._known[key] = False
-        return self._known[key]
+                self._verdicts[key] = False
+        return self._verdicts[key]
 
     def ratio(self, graph, inputs):
         """The worst error of compiled code in that of eager code."""
         torch, autocast, tape = self._torch, self._terms.autocast, []
-        recording, in_double = reference.modes(torch, self._terms.clock)
+        recording, in_double = reference.modes(torch, self._terms.clock, torch.float64)
         with recording(tape):
             eager = results(graph, inputs, autocast())
-        replay = reference.in_double(torch, in_double(tape))
+        replay = reference.computing(torch, in_double(tape), torch.float64)
         truth = results(graph, [doubled(one) for one in inputs], replay)
         with autocast():
             compiled = self._backend(copy.deepcopy(graph), [copied(one) for one in inputs])
@@ -65,21 +65,21 @@ def smallest(alone, graph, inputs, say):
     """
     from torch._functorch.fx_minifier import minifier  # noqa: PLC0415 - loads slowly
 
-    found = []
+    parts = []
 
     def fails(part, its_inputs):
         if not alone.wrong(part, its_inputs):
             return False
         left = len(operators_of(part))
-        if not found or left < len(operators_of(found[-1][0])):
-            found.append((copy.deepcopy(part), list(its_inputs)))
+        if not parts or left < len(operators_of(parts[-1][0])):
+            parts.append((copy.deepcopy(part), list(its_inputs)))
             say(looks_at="operators", left=left)
         return True
 
     # The minifier raises RuntimeError where the whole graph does not fail.
     with contextlib.suppress(Unseen, RuntimeError), quietly():
         minifier(graph, list(inputs), fails, dump_state=lambda *_: None)
-    return found[-1] if found else None
+    return parts[-1] if parts else None
 
 
 def operators_of(graph):
@@ -88,22 +88,26 @@ def operators_of(graph):
 
 
 def named(graph, modules):
-    """The operators of a graph by their qualified names, with place and module of each."""
+    """The operators of a graph by their qualified names, with place and module of each.
+
+    None of a graph of many: the search ended before it had an answer.
+    """
+    nodes = operators_of(graph)
     return [
         {
             "operator": node._pretty_print_target(node.target),
             "at": place_of(node),
             "module": path_of(node, modules),
         }
-        for node in operators_of(graph)[:KEPT]
+        for node in (nodes if len(nodes) <= MOST else ())
     ]
 
 
 def subsystem(alone, backend_of, graph, inputs):
     """What PyTorch's bisector blames: a pass, a setting or a lowering, with its detail.
 
-    None where this PyTorch has no bisector or it finds nothing. ``backend_of(stage)`` is the
-    backend that ends with a stage.
+    None where this PyTorch has no bisector, it finds nothing or the time is over.
+    ``backend_of(stage)`` is the backend that ends with a stage.
     """
     try:
         from torch._inductor import config  # noqa: PLC0415 - loads slowly
@@ -111,7 +115,17 @@ def subsystem(alone, backend_of, graph, inputs):
     except ImportError:
         return None
 
+    over = []
+
     def sound():
+        # An exception would leave the bisector at work.
+        try:
+            return compiles_well()
+        except Unseen as reason:
+            over.append(reason)
+            return True
+
+    def compiles_well():
         stage, changes = CompilerBisector.get_backend(), {}
         if stage == "inductor":
             stage, changes = OWN, CompilerBisector.get_config_change(stage) or {}
@@ -119,10 +133,10 @@ def subsystem(alone, backend_of, graph, inputs):
             return not alone.with_backend(backend_of(stage)).wrong(graph, inputs)
 
     with quietly():
-        found = CompilerBisector.do_bisect(sound)
-    if found is None or found.subsystem is None:
+        blamed = CompilerBisector.do_bisect(sound)
+    if over or blamed is None or blamed.subsystem is None:
         return None
-    return {"name": found.subsystem, "detail": found.debug_info}
+    return {"name": blamed.subsystem, "detail": blamed.debug_info}
 
 
 @contextlib.contextmanager

@@ -5,19 +5,16 @@ import contextlib
 from compilegate_runtime.diagnosis.graphs import Switch
 from compilegate_runtime.equivalence import surroundings
 from compilegate_runtime.equivalence.arithmetic import OWN, Arithmetic
-from compilegate_runtime.equivalence.compare import errors
+from compilegate_runtime.equivalence.compare import errors, of_tensor
 from compilegate_runtime.equivalence.parts import HELD_OUT, STEPS
 
 
 class Probe:
-    """The tensors of a part, compiled and eager, against double precision.
+    """The tensors of a part, compiled and eager, against double precision."""
 
-    ``steps`` is how many of the first batches are looked at.
-    """
-
-    def __init__(self, case, part, arithmetic, steps=STEPS):
+    def __init__(self, case, part, arithmetic):
         self._case, self._subject, self.part = case, case.subject, part
-        self._is_own, self._steps = arithmetic == OWN, steps
+        self._is_own = arithmetic == OWN
         self._made = Arithmetic(case, arithmetic, {})
         self.epsilon, self.switch = self._made.epsilon, Switch(case.torch)
         self._truth = self._eagers = None
@@ -35,12 +32,13 @@ class Probe:
         """Figures of each group of tensors in the run's own code, the worst first."""
         with self.around():
             if self._evaluates:
-                truth, compiled, eagers = self._made.computed(self._held_out())
+                truth, compiled, eagers = self._made.computed(self._held_out)
             else:
-                truth, compiled, eagers = self._made.trained(self.part, self._batches())
+                truth, compiled, eagers = self._made.trained(self.part, self._steps())
                 truth, compiled = getattr(truth, self._field), getattr(compiled, self._field)
                 eagers = [getattr(one, self._field) for one in eagers]
-        self._truth, self._eagers = truth, eagers
+        self._truth = truth
+        self._eagers = self._errors(eagers)
         return grouped(self._by_name(compiled))
 
     def ratio(self, **how):
@@ -50,9 +48,9 @@ class Probe:
         with self.around(), self.switch.between():
             anew = self._made.anew()
             if self._evaluates:
-                made = anew.compute(self._held_out())
+                made = anew.compute(self._held_out)
             else:
-                made = getattr(anew.train(self._batches()), self._field)
+                made = getattr(anew.train(self._steps()), self._field)
         return max(one["ratio"] for one in self._by_name(made))
 
     @property
@@ -63,20 +61,20 @@ class Probe:
     def _field(self):
         return "buffers" if self.part == "buffers" else "gradients"
 
+    @property
     def _held_out(self):
         return self._subject.evaluation[:HELD_OUT]
 
-    def _batches(self):
-        """The part's batches, step by step."""
+    def _steps(self):
+        """The batches of each step, as the part has them."""
         subject = self._subject
-        if self.part == "accumulation":
-            return [subject.batches[: subject.accumulation]]
         if self.part == "last_batch":
-            return [[subject.last_batch]]
-        batches = (
-            subject.recompiled if self.part == "recompiled" else subject.batches[: self._steps]
-        )
-        return [[batch] for batch in batches]
+            return [[subject.last_batch]] * STEPS
+        if self.part == "recompiled":
+            return [[batch] for batch in subject.recompiled]
+        if self.part == "accumulation":
+            return [subject.batches[: subject.accumulation]] * STEPS
+        return [[batch] for batch in subject.batches[:STEPS]]
 
     def _names(self):
         if self._evaluates:
@@ -85,26 +83,22 @@ class Probe:
             return [name for name, _ in self._subject.model.named_buffers()]
         return [name for name, one in self._subject.model.named_parameters() if one.requires_grad]
 
+    def _errors(self, ways):
+        return [
+            [errors(true, own) for true, own in zip(self._truth, made)]  # noqa: B905 - Python 3.8
+            for made in ways
+        ]
+
     def _by_name(self, compiled):
-        made = worst_of(self._truth, compiled)
-        plain = [worst_of(self._truth, one) for one in self._eagers]
-        for name, error, *others in zip(self._names(), made, *plain):  # noqa: B905 - Python 3.8
-            eager = max(others)
-            yield {
-                "name": name, "error": error, "eager_error": eager,
-                "ratio": error / max(self.epsilon, eager),
-            }  # fmt: skip
+        (made,) = self._errors([compiled])
+        for place, name in enumerate(self._names()):
+            ratio, error, eager, _ = of_tensor(made, self._eagers, self.epsilon, place)
+            yield {"name": name, "error": error, "eager_error": eager, "ratio": ratio}
 
 
 def of_layers(path):
     """A path with every number of a layer as ``*``."""
     return ".".join("*" if part.isdigit() else part for part in path.split("."))
-
-
-def worst_of(truth, made):
-    """The largest error of every tensor over the steps."""
-    steps = [errors(true, own)[0] for true, own in zip(truth, made)]  # noqa: B905 - Python 3.8
-    return [max(one) for one in zip(*steps)]  # noqa: B905 - as above
 
 
 def grouped(tensors):

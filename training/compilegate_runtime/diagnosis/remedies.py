@@ -41,14 +41,14 @@ def region(torch, model, helps):
 
     ``helps(names)`` says whether it is. None where leaving out no kind of module helps.
     """
-    found = None
+    best = None
     inside = _children(torch, model, "")
     while inside:
-        found_here = next((names for names in inside if helps(names)), None)
-        if found_here is None:
-            return found
-        found, inside = found_here, _children(torch, model, found_here[0])
-    return found
+        better = next((names for names in inside if helps(names)), None)
+        if better is None:
+            break
+        best, inside = better, _children(torch, model, better[0])
+    return best
 
 
 def _children(torch, model, path):

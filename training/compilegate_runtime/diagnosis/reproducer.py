@@ -51,10 +51,10 @@ def main():
     truth = results(function, [doubled(one) for one in values], InDouble())
     eager = results(function, values, autocast())
     other = results(compiled, values, autocast())
-    found = ratios(truth, other, eager, {epsilon!r})
-    for number, figures in enumerate(zip(errors(truth, eager), errors(truth, other), found)):
+    each = ratios(truth, other, eager, {epsilon!r})
+    for number, figures in enumerate(zip(errors(truth, eager), errors(truth, other), each)):
         print("result %d: error eager %.2g, compiled %.2g, ratio %.3g" % (number, *figures))
-    return {shows} if max(found) > {bound!r} else 0
+    return {shows} if max(each) > {bound!r} else 0
 
 
 if __name__ == "__main__":
@@ -70,7 +70,7 @@ def write(torch, path, graph, inputs, *, how, terms, limit_seconds):
     """
     from torch._dynamo.debug_utils import NNModuleToString  # noqa: PLC0415 - loads slowly
 
-    named = [one["operator"] for one in operators.named(graph, {})]
+    named = [one["operator"] for one in operators.named(graph, {})] or ["a part of a model"]
     words = {
         "name": path.name, "shows": SHOWS, "operators": ", ".join(named), "bound": terms.bound,
         "epsilon": terms.epsilon, "autocast": _written(torch, terms.autocast()),

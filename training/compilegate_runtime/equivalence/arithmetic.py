@@ -13,7 +13,7 @@ from compilegate_runtime.equivalence import batches as of_batches
 from compilegate_runtime.equivalence import optimizer, randomness, reduction, surroundings
 from compilegate_runtime.equivalence.anew import Anew
 from compilegate_runtime.equivalence.compare import errors
-from compilegate_runtime.equivalence.reference import in_double, modes
+from compilegate_runtime.equivalence.reference import computing, modes
 from compilegate_runtime.equivalence.sides import Side
 from compilegate_runtime.equivalence.unseen import Unseen
 
@@ -29,20 +29,20 @@ class Arithmetic:
     the same for both arithmetics where no random numbers are drawn.
     """
 
-    def __init__(self, case, name, truths):
+    def __init__(self, case, name, truths, exact=None):
+        """``exact`` is the type of number of the reference, double precision unless it is given."""
         self._case, self.name, self._truths = case, name, truths
-        torch, subject = self.torch, self._subject = case.torch, case.subject
+        self._exact = case.torch.float64 if exact is None else exact
+        torch, subject = self.torch, self.subject = case.torch, case.subject
         low = {"fp16": torch.float16, "bf16": torch.bfloat16}.get(subject.precision, torch.float32)
         self.epsilon = torch.finfo(low if name == OWN else torch.float32).eps
         self._variations = range(1, VARIATIONS + 1 if name == SINGLE else 1)
-        self._record, self._double = modes(torch, case.clock)
+        self._record, self._replay = modes(torch, case.clock, self._exact)
         self.is_the_jobs = name == OWN or is_one(torch, subject)
         own, single = {"forward": subject.autocast}, {"dtype": torch.float32}
         self._how = own if self.is_the_jobs else single
         self.eager = self._side(self._eagerly, subject.model, self._recorded, **self._how)
-        self.reference = self._side(
-            self._eagerly, subject.model, self._in_double, dtype=torch.float64
-        )
+        self.reference = self._side(self._eagerly, subject.model, self._exactly, dtype=self._exact)
         self.compiled_anew = self.anew()
         self._ready = self._side(subject.call, subject.compiled, self._alone, **self._how)
         self.compiled = self._ready if self.is_the_jobs else self.compiled_anew
@@ -55,10 +55,10 @@ class Arithmetic:
         return Side(self._case, loss_of, function, around=around, **how)
 
     def _eagerly(self, batch):
-        return self._subject.call_with(self._subject.model, batch)
+        return self.subject.call_with(self.subject.model, batch)
 
     def _alone(self, _tape):
-        return reduction.alone(self._subject.shared)
+        return reduction.alone(self.subject.shared)
 
     @contextlib.contextmanager
     def _recorded(self, tape):
@@ -66,9 +66,11 @@ class Arithmetic:
             yield
 
     @contextlib.contextmanager
-    def _in_double(self, tape):
-        stance = self.torch.compiler.set_stance("force_eager")
-        with stance, in_double(self.torch, self._double(tape)):
+    def _exactly(self, tape):
+        stance, precise = self.torch.compiler.set_stance("force_eager"), contextlib.nullcontext()
+        if self._exact == self.torch.float32:
+            precise = surroundings.precise(self.torch)
+        with stance, precise, computing(self.torch, self._replay(tape), self._exact):
             yield
 
     def trained(self, name, steps, first=0):
@@ -79,10 +81,11 @@ class Arithmetic:
         """
         tapes, name = [[] for _ in steps], (name, first)
         eager = self.eager.train(steps, tapes, first)
-        _require_finite(self.torch, eager.gradients)
+        _require_finite(self.torch, eager, "eager_not_finite")
         if any(tapes) or name not in self._truths:
             self._truths[name] = self.reference.train(steps, tapes, first)
         truth = self._truths[name]
+        _require_finite(self.torch, truth, "reference_not_finite")
         side = self.compiled_anew if any(tapes) else self.compiled
         compiled = side.train(steps, first=first)
         if any(tapes) and not _equal(self.torch, eager.random, compiled.random):
@@ -106,19 +109,20 @@ class Arithmetic:
 
     def random_losses(self, batch):
         """(worst, what) of losses by the code that the run compiled."""
+        self.compiled_anew.forget()  # which would serve it
         eager, compiled = (
             side.losses(batch, randomness.LOSSES) for side in (self.eager, self._ready)
         )
-        return randomness.of_losses(self.torch, eager, compiled)
+        return randomness.of_losses(self.torch, eager, compiled, self.epsilon)
 
     def own_numbers(self, batch):
         """[(worst, what), ...] of the kernels' own generator, in code that is compiled anew."""
-        masks = randomness.Masks(self.torch, self._subject.model)
+        masks = randomness.Masks(self.torch, self.subject.model)
         side = Anew(self._case, eager_numbers=False, before=masks.watch, **self._how)
         try:
             eager, compiled = (one.slopes(batch, randomness.SEEDS) for one in (self.eager, side))
             for seed in range(2):
-                side.losses(batch, 2, masks.keep, seed)
+                side.losses(batch, randomness.CALLS // 2, masks.keep, seed)
         finally:
             masks.release()
             side.forget()
@@ -126,7 +130,7 @@ class Arithmetic:
 
     def reduced(self, steps):
         """(truth of this process, eager, compiled) gradients that all processes have together."""
-        subject = self._subject
+        subject = self.subject
         dropout = not self.draws(steps[0][0])
         force = self.torch.compiler.set_stance
         eager = self._side(subject.call, None, lambda _: force("force_eager"), **self._how)
@@ -136,16 +140,20 @@ class Arithmetic:
 
     def optimizer_moved(self):
         """Figures of a compiled step of the optimizer, in the type of the weights themselves."""
-        case, batch = self._case, self._subject.batches[0]
+        case, batch = self._case, self.subject.batches[0]
         return optimizer.figures_of(
-            self.torch, self._subject, case.weights, lambda: self.eager.gradients(batch)
+            self.torch, self.subject, case.weights, lambda: self.eager.gradients(batch)
         )
 
     def _as_good(self, truth, steps, first, *, random):
         """Eager code that rounds in another way, where that means the same."""
         torch, count = self.torch, self.torch.get_num_threads()
-        if count > 1 and next(self._subject.model.parameters()).device.type == "cpu":
+        on_processor = next(self.subject.model.parameters()).device.type == "cpu"
+        if on_processor and count > 1:
             with surroundings.threads(torch, count // 2):
+                yield self.eager.train(steps, first=first)
+        if not on_processor:
+            with surroundings.other_kernels(torch):
                 yield self.eager.train(steps, first=first)
         for variation in self._variations:
             yield self.eager.train(steps, first=first, variation=variation)
@@ -168,10 +176,10 @@ def is_one(torch, subject):
     )
 
 
-def _require_finite(torch, steps):
-    for number, step in enumerate(steps):
+def _require_finite(torch, trained, code):
+    for number, step in enumerate(trained.gradients):
         if any(one is not None and not bool(torch.isfinite(one).all()) for one in step):
-            raise Unseen("eager_not_finite", f"gradients of step {number + 1}")
+            raise Unseen(code, f"gradients of step {number + 1}")
 
 
 def _equal(torch, one, other):

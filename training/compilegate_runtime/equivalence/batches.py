@@ -1,5 +1,7 @@
 """Batches as nested tuples, lists and dicts of tensors: kept, copied, turned around."""
 
+FEW = 2  # samples, where double precision is slow
+
 
 def kept(torch, values):
     """A batch as it is now, for later: what the training does to its own is not seen in it."""
@@ -44,15 +46,26 @@ def is_consumed(batch):
     return any(hasattr(one, "__next__") for one in leaves(batch))
 
 
-def in_double(torch, batch):
-    """The batch with its floating-point numbers in double precision."""
-    return mapped(torch, lambda one: one.double() if one.is_floating_point() else one, batch)
+def in_type(torch, batch, dtype):
+    """The batch with its floating-point numbers in a type."""
+    return mapped(torch, lambda one: one.to(dtype) if one.is_floating_point() else one, batch)
 
 
 def turned(torch, batch):
     """The batch with its samples in the opposite order; None where it has no common first size."""
-    tensors = [one for one in leaves(batch) if isinstance(one, torch.Tensor) and one.dim()]
-    sizes = {one.shape[0] for one in tensors}
-    if len(sizes) != 1 or sizes == {1}:
+    if not _has_samples(torch, batch):
         return None
     return mapped(torch, lambda one: one.flip(0) if one.dim() else one, batch)
+
+
+def cut(torch, batch):
+    """The first samples of a batch; all of it where it has no common first size."""
+    if not _has_samples(torch, batch):
+        return batch
+    return mapped(torch, lambda one: one[:FEW] if one.dim() else one, batch)
+
+
+def _has_samples(torch, batch):
+    tensors = [one for one in leaves(batch) if isinstance(one, torch.Tensor) and one.dim()]
+    sizes = {one.shape[0] for one in tensors}
+    return len(sizes) == 1 and sizes != {1}

@@ -17,6 +17,7 @@ Gradients jump where a value passes the kink of a ReLU or a maximum. A rounding 
 an error of a thousandth of a gradient, in a few steps of many: in small networks seldom enough that
 eager code has none of it. So no single step decides. With the fraction f of steps in which compiled
 code jumps, the median is one with f > 1/2 and the second largest of eager's with much smaller f.
+A number that is not finite is no rounding in any step.
 """
 
 import math
@@ -77,15 +78,7 @@ def compared(names, truth, compiled, eagers, epsilon):
     """
     made = [errors(true, own) for true, own in zip(truth, compiled)]  # noqa: B905 - Python 3.8
     plain = [[errors(true, own) for true, own in zip(truth, one)] for one in eagers]  # noqa: B905
-    middle, second = (len(made) - 1) // 2, min(1, (len(made) - 1) // 2)
-    found = []
-    for place in range(len(names)):
-        own = sorted(((step[0][place], number) for number, step in enumerate(made)), reverse=True)
-        yardstick = max(
-            sorted((step[0][place] for step in eager), reverse=True)[second] for eager in plain
-        )
-        error, number = own[middle]
-        found.append((error / max(epsilon, yardstick), error, yardstick, number, place))
+    found = [(*of_tensor(made, plain, epsilon, place), place) for place in range(len(names))]
     ratio, error, yardstick, number, place = max(found)
     return {
         "compared": len(names),
@@ -100,6 +93,20 @@ def compared(names, truth, compiled, eagers, epsilon):
             "epsilon": epsilon,
         },
     }
+
+
+def of_tensor(made, plain, epsilon, place):
+    """(ratio, error, eager's error, number of the step) of the tensor at a place.
+
+    ``made`` are the ``errors`` of each step, ``plain`` those of each way to compute eagerly.
+    """
+    middle, second = (len(made) - 1) // 2, min(1, (len(made) - 1) // 2)
+    own = sorted(((step[0][place], number) for number, step in enumerate(made)), reverse=True)
+    yardstick = max(
+        sorted((step[0][place] for step in eager), reverse=True)[second] for eager in plain
+    )
+    error, number = own[0] if own[0][0] == math.inf else own[middle]
+    return error / max(epsilon, yardstick), error, yardstick, number
 
 
 def worst(figures):

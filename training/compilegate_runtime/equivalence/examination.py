@@ -3,10 +3,9 @@
 import contextlib
 
 from compilegate_runtime.equivalence import batches as of_batches
-from compilegate_runtime.equivalence import reduction, surroundings
+from compilegate_runtime.equivalence import large, reduction, surroundings
 from compilegate_runtime.equivalence.arithmetic import OWN, SINGLE, Arithmetic, is_one
 from compilegate_runtime.equivalence.parts import PARTS
-from compilegate_runtime.equivalence.parts import reduction as reduction_part
 from compilegate_runtime.equivalence.sides import Case
 from compilegate_runtime.equivalence.unseen import Unseen, reason_of
 from compilegate_runtime.equivalence.weights import Weights
@@ -20,44 +19,73 @@ def examined(torch, subject, clock, document, say):
         case = Case(torch, subject, Weights(torch, subject.model), clock)
     except Exception as error:  # noqa: BLE001 - the other processes wait for this one
         document.leave_out("gradients", None, reason_of(error))
-        _together(torch, subject, None, document)
+        _together(torch, Case(torch, subject, None, clock), None, document)
         return
     with surroundings.untouched(torch):
+        made = _arithmetics(torch, case)
         try:
-            truths, names = {}, (SINGLE,) if is_one(torch, subject) else (OWN, SINGLE)
-            made = [Arithmetic(case, name, truths) for name in names]
-            for arithmetic in made:
-                with _around(torch, arithmetic):
-                    for part in PARTS:
-                        say(f"{part.__name__} ({arithmetic.name})")
-                        _fill(part, subject, arithmetic, document)
-                arithmetic.compiled_anew.forget()
-            _together(torch, subject, made[0], document)
+            for part in PARTS:
+                for arithmetic in made:
+                    say(f"{part.__name__} ({arithmetic.name})")
+                    with _around(torch, arithmetic):
+                        figures = part(arithmetic.subject, arithmetic)
+                        _fill(part.__name__, arithmetic.name, document, figures)
+            if large.is_large(subject.model):
+                say("gradients of blocks")
+                with surroundings.precise(torch):
+                    figures = large.by_blocks(torch, case)
+                    _fill("gradients", SINGLE, document, figures)
+            ready = bool(made) and document.has("gradients") and not clock.is_over()
+            _together(torch, case, made[0] if ready else None, document)
         finally:
+            for arithmetic in made:
+                arithmetic.compiled_anew.forget()
             case.weights.restore()
 
 
-def _fill(part, subject, arithmetic, document):
+def _arithmetics(torch, case):
+    """Those in which the model is compared as a whole, the job's own first.
+
+    Where double precision would take minutes (a large model, a graphics card), precision of fewer
+    bits is held against single precision, and single precision is looked at with few samples.
+    """
+    subject = case.subject
+    is_low = subject.precision in ("bf16", "fp16", "tf32")
+    if large.is_large(subject.model):
+        return [Arithmetic(case, OWN, {}, torch.float32)] if is_low else []
+    slow = surroundings.is_slow_in_double(torch, next(subject.model.parameters()).device)
+    few, truths = case._replace(subject=subject.of_few(torch)) if slow else case, {}
+    single = Arithmetic(few, SINGLE, truths)
+    if is_one(torch, subject):
+        return [single]
+    if slow and is_low:
+        return [Arithmetic(case, OWN, {}, torch.float32), single]
+    return [Arithmetic(few, OWN, truths), single]
+
+
+def _fill(name, arithmetic, document, figures):
     try:
-        for figures in part(subject, arithmetic):
-            document.add(figures)
+        for one in figures:
+            document.add(one)
     except Exception as error:  # noqa: BLE001 - the other parts go on
-        document.leave_out(part.__name__, arithmetic.name, reason_of(error))
+        document.leave_out(name, arithmetic, reason_of(error))
 
 
 def _around(torch, arithmetic):
     return contextlib.nullcontext() if arithmetic.name == OWN else surroundings.precise(torch)
 
 
-def _together(torch, subject, arithmetic, document):
-    """What processes make together, where all of them could do their own part."""
-    if subject.shared is None:
+def _together(torch, case, arithmetic, document):
+    """What processes make together, where all of them are ready with an ``arithmetic``."""
+    if case.subject.shared is None:
         return
-    if reduction.agreed(torch, subject, arithmetic is not None and document.has("gradients")):
+    if reduction.agreed(torch, case.subject, arithmetic is not None):
+        case.clock.release()
         with _around(torch, arithmetic):
-            _fill(reduction_part, subject, arithmetic, document)
+            figures = reduction.part(case.subject, arithmetic)
+            _fill("reduction", arithmetic.name, document, figures)
     else:
-        reason = Unseen("failed", "a process could not compare its own gradients")
+        reason = Unseen("failed", "a process had no gradients of its own, or no time left")
         document.leave_out("reduction", None, reason)
 
 

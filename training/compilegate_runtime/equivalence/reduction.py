@@ -12,6 +12,8 @@ import contextlib
 from compilegate_runtime.equivalence.compare import compared, sampled
 from compilegate_runtime.equivalence.unseen import Unseen
 
+STEPS = 4
+
 
 @contextlib.contextmanager
 def alone(shared):
@@ -36,13 +38,16 @@ def agreed(torch, subject, ready):
     return bool(flag)
 
 
-def figures_of(torch, subject, arithmetic, steps):
-    """The reduced gradients of these steps, each a list of batches."""
+def part(subject, arithmetic):
+    """Gradients that all processes have together."""
+    torch, steps = arithmetic.torch, [[batch] for batch in subject.batches[:STEPS]]
     truth, eager, compiled = arithmetic.reduced(steps)
     weights = [one for one in subject.model.parameters() if one.requires_grad]
     means = [_mean(torch, weights, step) for step in truth]
     names = [name for name, one in subject.model.named_parameters() if one.requires_grad]
-    return compared(names, means, compiled, [eager], arithmetic.epsilon)
+    figures = compared(names, means, compiled, [eager], arithmetic.epsilon)
+    del figures["total"]
+    yield {"part": "reduction", "arithmetic": arithmetic.name, **figures}
 
 
 def _mean(torch, weights, gradients):

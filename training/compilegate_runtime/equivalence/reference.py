@@ -1,4 +1,4 @@
-"""Eager code in double precision, on the random numbers that eager code drew in its own.
+"""Eager code in double (or single) precision, on the random numbers that eager code drew.
 
 A model that casts to a lower type by itself (``logits.float()``) is not followed there. An operator
 that draws random numbers gives those that the recorded run drew: in another type of number the
@@ -7,22 +7,22 @@ generator would give others.
 
 import contextlib
 
-WIDE = {
-    "float16": "float64", "bfloat16": "float64", "float32": "float64", "complex64": "complex128",
-}  # fmt: skip
+LOW = ("float16", "bfloat16", "float32")
 # Operators of random numbers alone, whose result depends on nothing else that is computed.
 GENERATORS = ("rand", "bernoulli", "uniform", "normal", "exponential", "geometric", "cauchy",
               "log_normal", "multinomial", "poisson")  # fmt: skip
 
 
-def modes(torch, clock):
-    """(a context that records random numbers on a list, one that computes in double from it)."""
+def modes(torch, clock, exact):
+    """(a context that records random numbers on a list, one that computes in ``exact`` from it)."""
     from torch.utils._python_dispatch import TorchDispatchMode  # noqa: PLC0415
     from torch.utils._pytree import tree_map  # noqa: PLC0415
 
     from compilegate_runtime.equivalence.unseen import Unseen  # noqa: PLC0415
 
-    wide = {getattr(torch, low): getattr(torch, high) for low, high in WIDE.items()}
+    wide = {getattr(torch, low): exact for low in LOW}
+    if exact == torch.float64:
+        wide[torch.complex64] = torch.complex128
 
     def draws(func, args, kwargs):
         return torch.Tag.nondeterministic_seeded in func.tags and not _drops_nothing(
@@ -40,7 +40,7 @@ def modes(torch, clock):
                 self._tape.append(tree_map(lambda one: _copy(torch, one), made))
             return made
 
-    class InDouble(TorchDispatchMode):
+    class Exact(TorchDispatchMode):
         def __init__(self, tape):
             super().__init__()
             self._left = iter(tape)
@@ -72,14 +72,14 @@ def modes(torch, clock):
             made.copy_(drawn)
             return made
 
-    return Recording, InDouble
+    return Recording, Exact
 
 
 @contextlib.contextmanager
-def in_double(torch, mode):
-    """Numbers without a type are double too."""
+def computing(torch, mode, exact):
+    """In a mode, where numbers without a type are of ``exact`` too."""
     before = torch.get_default_dtype()
-    torch.set_default_dtype(torch.float64)
+    torch.set_default_dtype(exact)
     try:
         with mode:
             yield

@@ -132,8 +132,7 @@ class Side:
     def _copy(self, batch):
         """A batch of its own for a call, which may change it."""
         copy = of_batches.kept(self._torch, batch)
-        wide = self._dtype is self._torch.float64
-        return of_batches.in_double(self._torch, copy) if wide else copy
+        return copy if self._dtype is None else of_batches.in_type(self._torch, copy, self._dtype)
 
     def _backward(self, batch, parts):
         with self._forward():

@@ -1,6 +1,9 @@
 """What a check is given: a model, how it is called and compiled, and what it was fed."""
 
 import contextlib
+import copy
+
+from compilegate_runtime.equivalence.batches import cut
 
 
 class Subject:
@@ -38,6 +41,15 @@ class Subject:
         self.evaluation, self.evaluate = list(evaluation or ()), evaluate
         self.accumulation = accumulation
         self.optimizer, self.compiled_step, self.shared = optimizer, compiled_step, shared
+
+    def of_few(self, torch):
+        """The same with batches of few samples."""
+        few = copy.copy(self)
+        few.batches = [cut(torch, one) for one in self.batches]
+        few.recompiled = [cut(torch, one) for one in self.recompiled]
+        if self.last_batch is not None:
+            few.last_batch = cut(torch, self.last_batch)
+        return few
 
 
 def called_with(function, batch):

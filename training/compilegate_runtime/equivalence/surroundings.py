@@ -5,6 +5,8 @@ import gc
 import random
 import sys
 
+IN_DOUBLE = ((6, 0), (7, 0), (8, 0), (9, 0), (10, 0))
+
 
 @contextlib.contextmanager
 def untouched(torch):
@@ -65,6 +67,28 @@ def is_precise(torch, subject_device):
     """Whether float32 products are already computed as in ``precise``."""
     highest = torch.get_float32_matmul_precision() == "highest"
     return highest and (subject_device == "cpu" or not torch.backends.cudnn.allow_tf32)
+
+
+def is_slow_in_double(torch, device):
+    """Whether double precision takes many times as long as single precision.
+
+    Of the graphics cards only those for data centres have as many units for it: the table of
+    throughputs by compute capability in the CUDA C++ Programming Guide.
+    """
+    if device.type != "cuda":
+        return False
+    return torch.cuda.get_device_capability(device) not in IN_DOUBLE
+
+
+@contextlib.contextmanager
+def other_kernels(torch):
+    """Convolutions by those of cuDNN's kernels that add up in one order, or by all of them."""
+    before = torch.backends.cudnn.deterministic
+    torch.backends.cudnn.deterministic = not before
+    try:
+        yield
+    finally:
+        torch.backends.cudnn.deterministic = before
 
 
 @contextlib.contextmanager

@@ -1,5 +1,6 @@
 """What could not be looked at, by name; and the time that a check may take."""
 
+import math
 import time
 
 # Codes of what could not be looked at; the judge counts each against the part that it names.
@@ -9,15 +10,15 @@ CODES = (
     "cannot_compile",  # nobody said how to compile the model anew
     "eager_not_finite",  # eager's own gradients are nan or infinite
     "failed",
-    "integer_weights",
     "no_gradient",  # the loss moves no weight
     "no_loss",  # the model returns no single number to be minimised
     "no_parameters",
-    "no_recompile",
+    "no_recompile",  # batches of further graphs were not kept
     "not_compiled",  # no graph was made, so that eager code was compared with itself
     "old_torch",  # before 2.6, which cannot be made to run compiled code eagerly
     "out_of_memory",
     "random_numbers",  # other numbers were drawn by the compiler than by eager
+    "reference_not_finite",  # double precision overflows, or the model divides by zero there
     "several_models",
     "sharded_weights",
     "sparse_weights",
@@ -45,9 +46,17 @@ class Clock:
         """Seconds since the check began."""
         return time.monotonic() - self._begin
 
+    def is_over(self):
+        """Whether no time is left."""
+        return self.seconds() > self._limit
+
+    def release(self):
+        """Limit nothing from here on: processes that wait for each other have to go on together."""
+        self._limit = math.inf
+
     def check(self):
         """Raise Unseen when the time is over."""
-        if self.seconds() > self._limit:
+        if self.is_over():
             raise Unseen("time_exceeded", f"{self._limit:.0f} seconds")
 
 

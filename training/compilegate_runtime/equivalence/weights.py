@@ -85,10 +85,6 @@ class Weights:
         for module, attributes in changes:
             module.__dict__.update(attributes)
 
-    def forget(self):
-        """Free what wider types take."""
-        self._wide.clear()
-
     def restore(self):
         """Make the model what it was."""
         for module, attributes, members in zip(self._modules, self._attributes, self._members):  # noqa: B905 - Python 3.8
