@@ -122,12 +122,16 @@ def _fault(
 ) -> Iterator[Trial]:
     """The harm of a fault and the check on it; at the last weights, where the first ones pass."""
     trial, of = f"{fault.name} {family.name} {precision}", (fault, family, precision, device)
-    if f"harm {trial}" not in records.all:
-        yield f"harm {trial}", functools.partial(harm.by_gradients, *of)
+    if records.all.get(f"harm {trial}", {}).get("source") != fault.source:
+        yield f"harm {trial}", functools.partial(_harm, harm.by_gradients, *of)
     if _missing(records, f"first {trial}"):
         yield f"first {trial}", functools.partial(_examine, *of, "first")
     if _missing(records, f"last {trial}") and _looks_sound(records.all[f"first {trial}"]):
         yield f"last {trial}", functools.partial(_examine, *of, "last")
+
+
+def _harm(measure: Callable[..., dict[str, Any]], fault: Fault, *of: Any) -> dict[str, Any]:
+    return {**measure(fault, *of), "source": fault.source}
 
 
 def _looks_sound(record: Mapping[str, Any]) -> bool:
@@ -148,8 +152,9 @@ def _examine(
 def _runs(options: argparse.Namespace, records: Records) -> Iterator[Trial]:
     for fault, family, precision in _chosen(options):
         key = f"runs {fault.name} {family.name} {precision}"
-        if key not in records.all:
-            yield key, lambda a=(fault, family, precision, options.device): harm.by_runs(*a)
+        if records.all.get(key, {}).get("source") != fault.source:
+            of = (fault, family, precision, options.device)
+            yield key, functools.partial(_harm, harm.by_runs, *of)
 
 
 def _chosen(options: argparse.Namespace) -> Iterator[tuple[Fault, Family, str]]:

@@ -32,16 +32,17 @@ FACTS = ROOT / "compilegate" / "facts" / "equivalence.json"
 
 
 class Records:
-    """One line for each trial that was made, by its key, in a file that a run goes on from."""
+    """One line for each trial that was made, by its key, in a file that a run goes on from.
+
+    What is harmful, which no version of the check changes, is also read from the kept results.
+    """
 
     def __init__(self, file: Path) -> None:
         self._file = file
         file.parent.mkdir(parents=True, exist_ok=True)
         lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
-        self.all: dict[str, dict[str, Any]] = {}
-        for line in lines:
-            record = json.loads(line)
-            self.all[record["key"]] = record
+        known = _kept().get(file.stem, {}).get("harm", ())
+        self.all = {one["key"]: one for one in (*known, *map(json.loads, lines))}
 
     def add(self, key: str, **record: Any) -> None:
         """Keep a trial's record."""
@@ -99,6 +100,7 @@ def summary(records: Records, check: str, device: str) -> dict[str, Any]:
         "faults": faults,
         "older": older,
         "sound": _sound(sound, table),
+        "harm": [*records.of("harm"), *records.of("runs")],
     }
 
 
@@ -165,9 +167,14 @@ def _sound(sound: list[dict[str, Any]], table: FaultTable) -> list[dict[str, Any
     return rows
 
 
+def _kept() -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(KEPT.read_text(encoding="utf-8")) if KEPT.exists() else {}
+    return found
+
+
 def write(summaries: Mapping[str, Any], device: str, *, facts: bool) -> None:
     """Keep the results of a device beside those of others; ``facts``: and the table."""
-    kept = json.loads(KEPT.read_text(encoding="utf-8")) if KEPT.exists() else {}
+    kept = _kept()
     kept[device] = summaries
     KEPT.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
     page.write()

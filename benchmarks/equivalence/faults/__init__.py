@@ -33,7 +33,10 @@ since other numbers of the same distribution are no fault.
 
 from __future__ import annotations
 
+import functools
+import hashlib
 import importlib
+import inspect
 import pkgutil
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -43,6 +46,7 @@ import torch
 from torch import Tensor
 from torch.fx import Graph, Node
 
+from benchmarks.equivalence import families
 from benchmarks.equivalence.families import Family
 
 STAGES = (
@@ -86,6 +90,12 @@ class Fault:
     def live(self) -> bool:
         """Whether the installed compiler has the fault itself, so that nothing is changed."""
         return self.change is None
+
+    @functools.cached_property
+    def source(self) -> str:
+        """What tells the fault and the models that it is tried on from what they were."""
+        text = inspect.getsource(self.change or inspect.getmodule(self.model))
+        return hashlib.sha256((inspect.getsource(families) + text).encode()).hexdigest()[:12]
 
 
 _known: dict[str, Fault] = {}
