@@ -1,12 +1,15 @@
-"""A recorded plan is read."""
+"""A recorded plan is read, and what follows from it; arms of which no job left anything."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
 from typing import Any
 
-from compilegate.domain.decision import CANARY
+import pytest
+
+from compilegate.domain.decision import CANARY, SHADOW
 from compilegate.domain.trial.plan import QualityMode, read_plan
+from compilegate.domain.trial.silent_arms import silent_arms
 from tests.domain.trial.plans import plan
 
 
@@ -22,3 +25,43 @@ def test_a_later_releases_further_fields_are_left_out() -> None:
     assert plan("baseline", "compile", quality_mode=mode) == read_plan(
         document(arms=arms, quality_mode=later, of_a_later_release=1)
     )
+
+
+def test_the_first_arm_is_the_baseline_and_controls_are_no_candidates() -> None:
+    read = plan("baseline", "compile", "a-control", "b-control", "larger")
+
+    assert ("baseline", 2) == (read.baseline.name, read.candidates)
+    assert ["baseline", "compile", "larger"] == [arm.name for arm in read.judged_arms]
+    assert "a-control" == read.arm("a-control").name
+
+
+@pytest.mark.parametrize(
+    ("used", "beside", "in_production"),
+    [(SHADOW, False, False), (SHADOW, True, True), (CANARY, False, True), (CANARY, True, True)],
+)
+def test_production_is_evidence_where_it_trains_the_same_or_makes_the_runs(
+    used: str, beside: bool, in_production: bool
+) -> None:
+    read = plan("baseline", "compile", quality_mode=QualityMode(CANARY, used, beside=beside))
+
+    assert (in_production, used == CANARY) == (read.runs_in_production, read.is_canary)
+
+
+def test_an_arm_of_which_three_jobs_left_nothing_is_given_up() -> None:
+    unmeasured = {
+        "s0": ["compile", "larger"], "s1": ["compile"], "s2": ["larger", "compile"], "s3": "other",
+    }  # fmt: skip
+    given_up = silent_arms({"plan": {"unmeasured_by_job": unmeasured}})
+
+    assert ["compile"] == [*given_up]
+    reason = given_up["compile"]
+    assert ("evidence_missing", "compile") == (reason.code, reason.arm)
+    assert "compile: 3 speed jobs" in reason.message
+    assert reason.message.endswith("s0, s1, s2")
+
+
+@pytest.mark.parametrize(
+    "evidence", [None, [], {}, {"plan": 1}, {"plan": {}}, {"plan": {"unmeasured_by_job": 3}}]
+)
+def test_evidence_that_cannot_be_read_gives_up_no_arm(evidence: object) -> None:
+    assert {} == silent_arms(evidence)
