@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 import pytest
@@ -10,7 +10,7 @@ import pytest
 from compilegate.domain.decision import CANARY, SHADOW
 from compilegate.domain.trial.plan import QualityMode, read_plan
 from compilegate.domain.trial.silent_arms import silent_arms
-from tests.domain.trial.plans import plan
+from tests.domain.trial.plans import arm, plan
 
 
 def document(**changes: Any) -> dict[str, Any]:
@@ -31,8 +31,10 @@ def test_the_first_arm_is_the_baseline_and_controls_are_no_candidates() -> None:
     read = plan("baseline", "compile", "a-control", "b-control", "larger")
 
     assert ("baseline", 2) == (read.baseline.name, read.candidates)
-    assert ["baseline", "compile", "larger"] == [arm.name for arm in read.judged_arms]
+    assert ["baseline", "compile", "larger"] == [one.name for one in read.judged_arms]
     assert "a-control" == read.arm("a-control").name
+    larger = replace(read, arms=(read.baseline, arm("larger", batch_size=16)))
+    assert ({}, 16) == (larger.overrides("baseline"), larger.overrides("larger")["batch_size"])
 
 
 @pytest.mark.parametrize(
@@ -49,7 +51,8 @@ def test_production_is_evidence_where_it_trains_the_same_or_makes_the_runs(
 
 def test_an_arm_of_which_three_jobs_left_nothing_is_given_up() -> None:
     unmeasured = {
-        "s0": ["compile", "larger"], "s1": ["compile"], "s2": ["larger", "compile"], "s3": "other",
+        "s0": ["compile", "larger"], "s1": ["compile"], "s2": ["larger", "compile"],
+        "s3": "x", "s4": "x", "s5": "x",
     }  # fmt: skip
     given_up = silent_arms({"plan": {"unmeasured_by_job": unmeasured}})
 
