@@ -101,13 +101,18 @@ def test_what_a_whole_run_of_a_script_does_is_examined_at_its_end(jobs):
 
 @pytest.mark.training
 def test_a_familys_run_is_examined_as_it_compiles(jobs):
-    """Blocks alone, two calls a step; in bfloat16, so that the model is compiled anew as well."""
-    how = {"layers": 2, "precision": "bf16", "compile_regions": "auto", "micro_batches": 2}
+    """Blocks alone and the optimizer, eight calls a step; in bfloat16, so that the model is
+    compiled anew as well."""
+    how = {
+        "layers": 2, "precision": "bf16", "compile_regions": "auto", "compile_optimizer": "true",
+        "batch_size": 8, "micro_batches": 8,
+    }  # fmt: skip
     done = jobs.run("causal_lm.py", FIRST, **{**LANGUAGE_MODEL, **SEGMENT, **how})
 
-    for arithmetic in ("own", "single"):
+    of_both = {"gradients", "buffers", "accumulation"}
+    for arithmetic, expected in {"own": {*of_both, "optimizer"}, "single": of_both}.items():
         seen = parts(done, arithmetic)
-        assert {"gradients", "buffers", "accumulation"} == seen.keys()
+        assert expected == seen.keys()
         assert all(ratio < SOUND for ratio in seen.values())
 
 

@@ -56,7 +56,7 @@ def ending_within(seconds):
         yield
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        signal.signal(signal.SIGALRM, signal.SIG_DFL if before is None else before)
         watch.cancel()
 
 
@@ -69,7 +69,8 @@ class Kept:
 
     def __init__(self, torch, compiler):
         self._torch, self._compiler = torch, compiler
-        self.keeps = compiler.compiles_modules and weights_asked_for() is not None
+        self.asked = compiler.compiles_modules and weights_asked_for() is not None
+        self._keeps = self.asked
         self._first, self._further, self._held_out = [], [], []
         self._shapes, self._copies = set(), 0
         self._call = None  # the last one: compilations before it, and its batch if it was copied
@@ -77,13 +78,13 @@ class Kept:
 
     def training(self, batch):
         """The model is about to be trained on a batch."""
-        if self.keeps:
+        if self._keeps:
             self.note_compilations()
             self._attempt(self._keep, batch)
 
     def evaluating(self, batch):
         """The model is about to compute without gradients."""
-        if self.keeps:
+        if self._keeps:
             self.note_compilations()
             if len(self._held_out) < HELD_OUT:
                 self._attempt(lambda one: self._held_out.append(self._copied(one)), batch)
@@ -101,7 +102,7 @@ class Kept:
     def done(self):
         """Training is over: what is called from now on is the check's own."""
         self.note_compilations()
-        self.keeps = False
+        self._keeps = False
 
     def batches(self):
         """The first ones, where they were."""
@@ -136,7 +137,7 @@ class Kept:
         try:
             keep(batch)
         except Exception:  # noqa: BLE001 - whatever a script's batch is, its run goes on
-            self.keeps = False
+            self._keeps = False
 
     def _copied(self, batch):
         """A copy on the processor, and the device of each tensor."""

@@ -107,7 +107,7 @@ class Launch:
         steps.checks.append(self._count_full_run)
         watched.fed = steps.fed
         steps.install()
-        if watched.kept.keeps:
+        if watched.kept.asked:
             stay_in_process_group(torch.distributed)
             self.recorder.subject = lambda: subject_of(
                 torch, watched, settings.precision, compiler.compiles_regions, steps.training_loader

@@ -265,7 +265,7 @@ class Recorder:
         if self.subject is None or weights is None:
             return
         limit, figures = kept.limit_seconds(self._full_run_seconds(weights)), None
-        with contextlib.suppress(Unseen), kept.ending_within(limit):
+        with contextlib.suppress(Unseen, OSError), kept.ending_within(limit):
             figures = equivalence.examine(self.subject, weights=weights, limit_seconds=limit)
             self._files.write_summary({**self._summary, "equivalence": figures})
         if figures is not None:

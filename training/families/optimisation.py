@@ -201,7 +201,7 @@ class Training:
             self._checkpoints.done()
         if self._this.evaluates and not self._this.compiler.on_xla:
             self._this.recorder.ended_with(self.model)
-        if self._kept.keeps:
+        if self._kept.asked:
             self._kept.done()
             self._this.recorder.subject = self._subject
 

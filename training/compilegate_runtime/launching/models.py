@@ -137,7 +137,7 @@ class Models:
             trains = module.training and self._torch.is_grad_enabled()
             if trains:
                 self.fed(*size_of(args, kwargs), number)
-            if number == 1 and self.kept.keeps:
+            if number == 1 and self.kept.asked:
                 self._keep(trains, [list(args), kwargs])
             return call(*args, **kwargs)
 
