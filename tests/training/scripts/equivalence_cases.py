@@ -213,6 +213,13 @@ def dropping(backend="aot_eager", precision="fp32"):
     return subject(backend, precision, Model(0.3), batches=batches)
 
 
+def by_inductor():
+    """The compiler that jobs have, on a network with kinks and dropout."""
+    torch.manual_seed(SEED)
+    batches = [batch(64) for _ in range(equivalence.STEPS)]
+    return subject("inductor", "bf16", Model(0.3, torch.nn.ReLU), batches=batches)
+
+
 DROPOUTS = (of_another_rate, of_another_scale, standing_still, of_another_backward)
 CASES = {
     "fp32": whole,
@@ -220,6 +227,7 @@ CASES = {
     "clearing": clearing, "baked": baked, "optimizer": optimizer,
     "rate of the optimizer": functools.partial(optimizer, 1.01),
     "dropout": functools.partial(dropping, precision="bf16"),
+    "inductor": by_inductor,
     **{one.__name__: functools.partial(dropping, replaced(one)) for one in DROPOUTS},
 }  # fmt: skip
 

@@ -8,6 +8,8 @@ from compilegate_runtime.equivalence.compare import compared, worst
 from compilegate_runtime.equivalence.unseen import Unseen
 
 STEPS = 4
+AGAIN = 2  # steps on batches of which there is one
+IN_DOUBT = 8  # steps where the ratio is large
 DOUBTFUL = 12.0  # a ratio that sound compilers seldom have
 NEAR = 1e-3  # single precision's error at most; that of 8 or 11 bits is larger
 HELD_OUT = 2  # batches of the evaluation
@@ -88,12 +90,12 @@ PARTS = (gradients, last_batch, recompiled, accumulation, evaluation, optimizer,
 
 def _again(subject, arithmetic, part, batches, number=0):
     """Some steps on the same batches, between which the weights move."""
-    made, _ = _gradients(subject, arithmetic, (part, number), [batches] * STEPS)
+    made, _ = _gradients(subject, arithmetic, (part, number), [batches] * AGAIN)
     return _part(part, arithmetic, _without_total(made))
 
 
 def _gradients(subject, arithmetic, name, steps):
-    """(figures, what they are of); a large ratio is looked at in twice as many steps."""
+    """(figures, what they are of); a large ratio is looked at in more steps."""
     names = [one for one, weight in subject.model.named_parameters() if weight.requires_grad]
     truth, compiled, eagers = trained = arithmetic.trained(name, steps)
     eager = [one.gradients for one in eagers]
@@ -102,7 +104,8 @@ def _gradients(subject, arithmetic, name, steps):
     if arithmetic.name == SINGLE and far > NEAR:
         raise Unseen("autocast_inside", f"eager code itself is {far:.2g} from double precision")
     if made["ratio"] is not None and made["ratio"] > DOUBTFUL:
-        more, others, moved = arithmetic.trained(name, steps, first=len(steps))
+        further = steps * (IN_DOUBT // len(steps) - 1)
+        more, others, moved = arithmetic.trained(name, further, first=len(steps))
         made = compared(
             names, truth.gradients + more.gradients, compiled.gradients + others.gradients,
             [a + b.gradients for a, b in zip(eager, moved)], arithmetic.epsilon,  # noqa: B905
