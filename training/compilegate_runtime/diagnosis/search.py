@@ -110,20 +110,24 @@ class Diagnosis:
         if part is None:
             return
         self._made["operators"] = operators.named(part[0], self._paths)
-        how = probe.switch.how(stage)
-        if how is None:  # no backend of PyTorch's
+        if probe.switch.how(stage) is None:  # no backend of PyTorch's
             return
-        self._reproduce(part, how, terms)
-        self._say(looks_at="subsystem")
-        self._made["subsystem"] = operators.subsystem(alone, backend_of, *part)
+        for step in (self._reproduce, self._blame):
+            with contextlib.suppress(Exception):  # what PyTorch's tools cannot do is left out
+                step(part, alone, terms, probe.switch)
 
-    def _reproduce(self, part, how, terms):
+    def _reproduce(self, part, _alone, terms, switch):
         self._say(looks_at="reproducer")
         path = self._place.folder / REPRODUCER
         shows = reproducer.write(
-            self._torch, path, *part, how=how, terms=terms, limit_seconds=self._place.left()
-        )
+            self._torch, path, *part, how=switch.how(self._made["stage"]), terms=terms,
+            limit_seconds=self._place.left(),
+        )  # fmt: skip
         self._made["reproducer"] = {"file": path.name, "shows": shows}
+
+    def _blame(self, part, alone, _terms, switch):
+        self._say(looks_at="subsystem")
+        self._made["subsystem"] = operators.subsystem(alone, switch.backend, *part)
 
     def _remedies(self, probe, bound):
         low = probe.epsilon > self._torch.finfo(self._torch.float32).eps
@@ -197,9 +201,13 @@ def _compiling_anew():
         "fx_graph_cache": False,
         "cpp_cache_precompile_headers": True,
     }
-    supported = {key: value for key, value in settings.items() if hasattr(inductor, key)}
-    with inductor.patch(supported), functorch.patch(enable_autograd_cache=False):
+    with _patched(inductor, settings), _patched(functorch, {"enable_autograd_cache": False}):
         yield
+
+
+def _patched(config, settings):
+    """What this PyTorch has of the settings."""
+    return config.patch({key: value for key, value in settings.items() if hasattr(config, key)})
 
 
 def _silent(**_):
