@@ -14,7 +14,7 @@ from compilegate_runtime.diagnosis.graphs import OWN, is_operator, path_of, plac
 from compilegate_runtime.equivalence import reference
 from compilegate_runtime.equivalence.unseen import Unseen
 
-MOST = 4  # operators that are an answer
+MOST = 8  # operators that are an answer
 # How results are compared: ``autocast()`` is the context of a forward pass, ``epsilon`` the step
 # between the numbers of the arithmetic, ``bound`` the largest ratio that is rounding.
 Terms = namedtuple("Terms", "autocast epsilon bound clock")

@@ -148,7 +148,12 @@ class Diagnosis:
 
     def _helps(self, probe, names, bound):
         with remedies.left_out(self._torch, self._subject, names):
-            ratio = probe.ratio(stage=self._made["stage"])
+            try:
+                ratio = probe.ratio(stage=self._made["stage"])
+            except Unseen as reason:
+                if reason.code != "not_compiled":
+                    raise
+                ratio = float("inf")  # a region without which nothing is compiled
         return self._tried(remedies.EXCLUDE, names, ratio, bound)
 
     def _tried(self, remedy, names, ratio, bound):
