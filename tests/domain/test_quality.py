@@ -77,6 +77,8 @@ GATES: dict[str, tuple[tuple[Any, ...], QualityOutcome]] = {
         pair(8, 1, 1.2), QualityOutcome.INCONCLUSIVE),
     "one that may be": (pair(5, 0, 1.0), MORE),
     "the last look without a proof": (pair(12, 0.5, 0.5, 1.0), QualityOutcome.INCONCLUSIVE),
+    "a look whose runs gave one metric, and a later one that did not": (
+        ([0.5, 0.5], [0.5, 0.5, 0.505]), QualityOutcome.INCONCLUSIVE),
     "two calm arms": (pair(3, 0, 0.1), HELD),
     "a candidate less stable than the baseline": (pair(3, 0, 1.0, 0.1), MORE),
     **{

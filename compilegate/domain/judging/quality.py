@@ -118,7 +118,7 @@ def judge_quality(samples: Samples, margin: float, design: Design) -> QualityFin
         return QualityFinding(
             QualityOutcome.MORE_RUNS, "too few runs to measure how much it varies"
         )
-    if compared.spread < COPIED * max(margin, abs(samples.candidate[0])):
+    if looked.spread < COPIED * max(margin, abs(samples.candidate[0])):
         reason = "every run gave exactly the same metric, so its variation is unknown"
         return QualityFinding(QualityOutcome.INCONCLUSIVE, reason)
     return _at_a_look(looked, compared, margin, design)
