@@ -142,6 +142,10 @@ def _second(_first: Tensor, second: Tensor) -> Tensor:
     return second
 
 
+def _as_before(_new: Tensor, old: Tensor) -> Tensor:
+    return old.clone()
+
+
 @fault(
     "evaluation-norm-folded-wrongly", families=("convolutions",), kind="evaluation",
     stage="evaluation", issue=181696,
@@ -503,7 +507,7 @@ def buffer_as_when_traced(graph: Graph, _place: Place) -> int:
     changed = 0
     for user in list(node.users):
         if user.args[1] in {3, 4}:
-            changed += after(user, _second, node.args[user.args[1]])
+            changed += after(user, _as_before, node.args[user.args[1]])
     return changed
 
 
@@ -517,7 +521,7 @@ def buffer_as_when_traced(graph: Graph, _place: Place) -> int:
 def counter_not_updated(graph: Graph, _place: Place) -> int:
     """The sum is replaced by what was there before."""
     counted = [node for node in named(graph, "add") if node.args[1] == 1]
-    return sum(after(node, _second, node.args[0]) for node in counted)
+    return sum(after(node, _as_before, node.args[0]) for node in counted)
 
 
 @fault(
