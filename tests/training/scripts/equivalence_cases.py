@@ -12,8 +12,8 @@ import random
 
 import torch
 from compilegate_runtime import equivalence
+from compilegate_runtime.equivalence import conditions as _conditions
 from compilegate_runtime.equivalence import large as _large
-from compilegate_runtime.equivalence import surroundings as _surroundings
 from torch.nn import functional
 
 SEED = 7
@@ -401,7 +401,7 @@ def large(backend="none", precision="bf16", of_a_block=1800):
 
 def slow(backend="none", precision="bf16"):
     """On a device that takes its time for double precision."""
-    with replacing(_surroundings, is_slow_in_double=lambda *_: True):
+    with replacing(_conditions, is_slow_in_double=lambda *_: True):
         return examined(lambda: whole(backend, precision))
 
 

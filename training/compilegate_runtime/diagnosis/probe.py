@@ -3,7 +3,7 @@
 import contextlib
 
 from compilegate_runtime.diagnosis.graphs import Switch
-from compilegate_runtime.equivalence import surroundings
+from compilegate_runtime.equivalence import conditions
 from compilegate_runtime.equivalence.arithmetic import OWN, Arithmetic
 from compilegate_runtime.equivalence.compare import errors, of_tensor
 from compilegate_runtime.equivalence.parts import HELD_OUT, STEPS
@@ -26,7 +26,7 @@ class Probe:
 
     def around(self):
         """The number formats of the arithmetic."""
-        return contextlib.nullcontext() if self._is_own else surroundings.precise(self._case.torch)
+        return contextlib.nullcontext() if self._is_own else conditions.precise(self._case.torch)
 
     def groups(self):
         """Figures of each group of tensors in the run's own code, the worst first."""

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from compilegate_runtime.diagnosis import graphs, operators, remedies, reproducer
 from compilegate_runtime.diagnosis.probe import Probe, finite
-from compilegate_runtime.equivalence import large, surroundings
+from compilegate_runtime.equivalence import conditions, large
 from compilegate_runtime.equivalence.sides import Case
 from compilegate_runtime.equivalence.unseen import Clock, Unseen, reason_of
 from compilegate_runtime.equivalence.weights import Weights
@@ -179,7 +179,7 @@ def diagnose(subject, figures, folder, *, bounds=None, limit_seconds=600.0, say=
     try:
         import torch  # noqa: PLC0415 - the segments of other arms do without
 
-        with surroundings.untouched(torch), _compiling_anew():
+        with conditions.untouched(torch), _compiling_anew():
             subject = subject() if callable(subject) else subject
             weights = Weights(torch, subject.model)
             case = Case(torch, subject, weights, clock)

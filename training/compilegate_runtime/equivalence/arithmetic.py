@@ -10,7 +10,7 @@ import contextlib
 import functools
 
 from compilegate_runtime.equivalence import batches as of_batches
-from compilegate_runtime.equivalence import optimizer, randomness, reduction, surroundings
+from compilegate_runtime.equivalence import conditions, optimizer, randomness, reduction
 from compilegate_runtime.equivalence.anew import Anew
 from compilegate_runtime.equivalence.compare import errors
 from compilegate_runtime.equivalence.reference import computing, modes
@@ -69,7 +69,7 @@ class Arithmetic:
     def _exactly(self, tape):
         stance, precise = self.torch.compiler.set_stance("force_eager"), contextlib.nullcontext()
         if self._exact == self.torch.float32:
-            precise = surroundings.precise(self.torch)
+            precise = conditions.precise(self.torch)
         with stance, precise, computing(self.torch, self._replay(tape), self._exact):
             yield
 
@@ -150,10 +150,10 @@ class Arithmetic:
         torch, count = self.torch, self.torch.get_num_threads()
         on_processor = next(self.subject.model.parameters()).device.type == "cpu"
         if on_processor and count > 1:
-            with surroundings.threads(torch, count // 2):
+            with conditions.threads(torch, count // 2):
                 yield self.eager.train(steps, first=first)
         if not on_processor:
-            with surroundings.other_kernels(torch):
+            with conditions.other_kernels(torch):
                 yield self.eager.train(steps, first=first)
         for variation in self._variations:
             yield self.eager.train(steps, first=first, variation=variation)
@@ -172,7 +172,7 @@ def is_one(torch, subject):
     return (
         subject.precision == "fp32"
         and kinds == {torch.float32}
-        and surroundings.is_precise(torch, device)
+        and conditions.is_precise(torch, device)
     )
 
 

@@ -78,8 +78,8 @@ def compared(names, truth, compiled, eagers, epsilon):
     """
     made = [errors(true, own) for true, own in zip(truth, compiled)]  # noqa: B905 - Python 3.8
     plain = [[errors(true, own) for true, own in zip(truth, one)] for one in eagers]  # noqa: B905
-    found = [(*of_tensor(made, plain, epsilon, place), place) for place in range(len(names))]
-    ratio, error, yardstick, number, place = max(found)
+    tensors = [(*of_tensor(made, plain, epsilon, place), place) for place in range(len(names))]
+    ratio, error, yardstick, number, place = max(tensors)
     return {
         "compared": len(names),
         "ratio": _finite(ratio),

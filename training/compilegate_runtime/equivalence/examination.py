@@ -3,7 +3,7 @@
 import contextlib
 
 from compilegate_runtime.equivalence import batches as of_batches
-from compilegate_runtime.equivalence import large, reduction, surroundings
+from compilegate_runtime.equivalence import conditions, large, reduction
 from compilegate_runtime.equivalence.arithmetic import OWN, SINGLE, Arithmetic, is_one
 from compilegate_runtime.equivalence.parts import PARTS
 from compilegate_runtime.equivalence.sides import Case
@@ -21,7 +21,7 @@ def examined(torch, subject, clock, document, say):
         document.leave_out("gradients", None, reason_of(error))
         _together(torch, Case(torch, subject, None, clock), None, document)
         return
-    with surroundings.untouched(torch):
+    with conditions.untouched(torch):
         made = _arithmetics(torch, case)
         try:
             for part in PARTS:
@@ -32,7 +32,7 @@ def examined(torch, subject, clock, document, say):
                         _fill(part.__name__, arithmetic.name, document, figures)
             if large.is_large(subject.model):
                 say("gradients of blocks")
-                with surroundings.precise(torch):
+                with conditions.precise(torch):
                     figures = large.by_blocks(torch, case)
                     _fill("gradients", SINGLE, document, figures)
             ready = bool(made) and document.has("gradients") and not clock.is_over()
@@ -53,7 +53,7 @@ def _arithmetics(torch, case):
     is_low = subject.precision in ("bf16", "fp16", "tf32")
     if large.is_large(subject.model):
         return [Arithmetic(case, OWN, {}, torch.float32)] if is_low else []
-    slow = surroundings.is_slow_in_double(torch, next(subject.model.parameters()).device)
+    slow = conditions.is_slow_in_double(torch, next(subject.model.parameters()).device)
     few, truths = case._replace(subject=subject.of_few(torch)) if slow else case, {}
     single = Arithmetic(few, SINGLE, truths)
     if is_one(torch, subject):
@@ -72,7 +72,7 @@ def _fill(name, arithmetic, document, figures):
 
 
 def _around(torch, arithmetic):
-    return contextlib.nullcontext() if arithmetic.name == OWN else surroundings.precise(torch)
+    return contextlib.nullcontext() if arithmetic.name == OWN else conditions.precise(torch)
 
 
 def _together(torch, case, arithmetic, document):

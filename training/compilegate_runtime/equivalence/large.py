@@ -46,16 +46,16 @@ def by_blocks(torch, case):
         finally:
             for one in watched.values():
                 one.release()
-    found = [
+    blocks = [
         figures
         for name, one in watched.items()
         for figures in _examined(torch, case, name, one)
         if figures["part"] == "gradients"
     ]
-    if found:
-        yield {**worst(found), "compared": sum(one["compared"] for one in found)}
+    if blocks:
+        yield {**worst(blocks), "compared": sum(one["compared"] for one in blocks)}
     share = 1 - seen / weights_of(case.subject.model)
-    raise Unseen("too_large", f"{len(found)} blocks, {len(kinds)} kinds", share)
+    raise Unseen("too_large", f"{len(blocks)} blocks, {len(kinds)} kinds", share)
 
 
 def _blocks(module, path=""):
@@ -96,7 +96,7 @@ class _Watched:
 
     def __init__(self, torch, block):
         self._torch, self._block = torch, block
-        self.given, self.gradients = None, []
+        self.inputs, self.gradients = None, []
         self._hooks = [
             block.register_forward_pre_hook(self._before, with_kwargs=True),
             block.register_forward_hook(self._after),
@@ -107,13 +107,13 @@ class _Watched:
             hook.remove()
 
     def held(self):
-        """A module that calls the block with what it was given."""
-        if self.given is None or not any(one is not None for one in self.gradients):
+        """A module that calls the block with the inputs that it had."""
+        if self.inputs is None or not any(one is not None for one in self.gradients):
             raise Unseen("too_large", f"{type(self._block).__name__} was not called in training")
-        return _held(self._torch, self._block, self.given)
+        return _held(self._torch, self._block, self.inputs)
 
     def _before(self, _block, args, kwargs):
-        self.given = mapped(self._torch, self._kept, [list(args), dict(kwargs)])
+        self.inputs = mapped(self._torch, self._kept, [list(args), dict(kwargs)])
 
     def _kept(self, tensor):
         return tensor.detach().clone().requires_grad_(tensor.requires_grad)
@@ -129,15 +129,15 @@ class _Watched:
         self.gradients[place] = back.detach().clone()
 
 
-def _held(torch, block, given):
+def _held(torch, block, inputs):
     class Held(torch.nn.Module):
         """A block whose inputs are weights, so that their gradients are compared too."""
 
         def __init__(self):
             super().__init__()
             self.block, self.inputs = block, torch.nn.ParameterList()
-            self.args = [self._moved(one) for one in given[0]]
-            self.kwargs = {name: self._moved(one) for name, one in given[1].items()}
+            self.args = [self._moved(one) for one in inputs[0]]
+            self.kwargs = {name: self._moved(one) for name, one in inputs[1].items()}
 
         def _moved(self, value):
             """(its place among the inputs, or None; the value itself where it is none of them)."""

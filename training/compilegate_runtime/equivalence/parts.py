@@ -77,11 +77,11 @@ def randomness(subject, arithmetic):
     batch = subject.batches[0]
     if not arithmetic.draws(batch):
         return
-    found = [arithmetic.random_losses(batch)] if arithmetic.is_the_jobs else []
+    seen = [arithmetic.random_losses(batch)] if arithmetic.is_the_jobs else []
     if arithmetic.name == SINGLE:
-        found += arithmetic.own_numbers(batch)
-    ratio, where = max(found)
-    figures = {"compared": len(found), "ratio": ratio if ratio < math.inf else None, "where": where}
+        seen += arithmetic.own_numbers(batch)
+    ratio, where = max(seen)
+    figures = {"compared": len(seen), "ratio": ratio if ratio < math.inf else None, "where": where}
     yield {"part": "randomness", "arithmetic": arithmetic.name, **figures}
 
 

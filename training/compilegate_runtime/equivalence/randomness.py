@@ -69,7 +69,7 @@ class Masks:
         }
 
     def watch(self):
-        """Hold what each layer was given and gave last, from here on."""
+        """Hold the last input and output of each layer, from here on."""
         for name, layer in self._layers.items():
             self._held[name], self._seen[name] = _Held(), []
             self._hooks.append(layer.register_forward_hook(self._held[name]))
@@ -78,8 +78,8 @@ class Masks:
         """Keep what was held of the last call."""
         for name, held in self._held.items():
             if held.made is not None:
-                self._seen[name].append((held.given, held.made))
-            held.given = held.made = None
+                self._seen[name].append((held.inputs, held.made))
+            held.inputs = held.made = None
 
     def release(self):
         """Watch no longer."""
@@ -88,13 +88,13 @@ class Masks:
 
     def differences(self, epsilon):
         """(largest standard error, what it is of), of CALLS calls, half with another seed."""
-        found, last = [(0.0, "")], None
+        errors, last = [(0.0, "")], None
         for name, calls in self._seen.items():
             if len(calls) < CALLS:
                 continue  # fused attention takes a layer's chance without calling it
             kept = 1 - self._layers[name].p
             first, second, third = (self._mask(*call) for call in calls[:3])
-            found += [
+            errors += [
                 (_beyond(first, kept), f"{name}: share that is kept"),
                 (self._agreement(first, second, kept), f"{name}: neighbouring steps"),
                 (self._agreement(first, third, kept), f"{name}: other seeds"),
@@ -102,17 +102,17 @@ class Masks:
                 (self._scale(*calls[-1], kept) / epsilon, f"{name}: scale"),
             ]
             if last is not None and last[1] == kept:
-                found.append((self._agreement(first, last[0], kept), f"{name}: previous layer"))
+                errors.append((self._agreement(first, last[0], kept), f"{name}: previous layer"))
             last = first, kept
-        return _largest(found)
+        return _largest(errors)
 
-    def _mask(self, given, made):
+    def _mask(self, inputs, made):
         """Which values were kept, of those that are not 0, or flushed to 0, by themselves."""
-        return (made != 0)[given.abs() > TINY].double()
+        return (made != 0)[inputs.abs() > TINY].double()
 
-    def _scale(self, given, made, kept):
-        there = (made != 0) & (given.abs() > TINY)
-        return float((made[there] * kept / given[there] - 1).abs().max()) if there.any() else 0.0
+    def _scale(self, inputs, made, kept):
+        there = (made != 0) & (inputs.abs() > TINY)
+        return float((made[there] * kept / inputs[there] - 1).abs().max()) if there.any() else 0.0
 
     def _agreement(self, one, other, kept, *, once=True):
         """Agreements beyond chance, each value in one of them; of a mask with itself in two."""
@@ -128,10 +128,10 @@ class Masks:
 class _Held:
     """What went in and came out last; attributes, since code is compiled for a list's length."""
 
-    given = made = None
+    inputs = made = None
 
-    def __call__(self, _module, given, made):
-        self.given, self.made = (one.detach().reshape(-1)[:MASKED] for one in (given[0], made))
+    def __call__(self, _module, inputs, made):
+        self.inputs, self.made = (one.detach().reshape(-1)[:MASKED] for one in (inputs[0], made))
 
 
 def _beyond(mask, kept):
@@ -142,6 +142,6 @@ def _standard(seen, count, expected, spread):
     return (seen - count * expected) / math.sqrt(count * spread) if count and spread else 0.0
 
 
-def _largest(found):
-    values = [(abs(float(value)), name) for value, name in found]
-    return max(values, key=lambda one: math.inf if math.isnan(one[0]) else one[0])
+def _largest(errors):
+    values = [(abs(float(value)), name) for value, name in errors]
+    return max((math.inf if math.isnan(value) else value, name) for value, name in values)

@@ -9,7 +9,7 @@ import contextlib
 from collections import namedtuple
 
 from compilegate_runtime.equivalence import batches as of_batches
-from compilegate_runtime.equivalence import surroundings
+from compilegate_runtime.equivalence import conditions
 from compilegate_runtime.equivalence.compare import sampled
 from compilegate_runtime.equivalence.unseen import Unseen
 
@@ -58,12 +58,12 @@ class Side:
             for number, batches in enumerate(steps, first):
                 self._clock.check()
                 self._weights.move(number, variation)
-                surroundings.seed(self._torch, number)
+                conditions.seed(self._torch, number)
                 self._subject.model.zero_grad(set_to_none=True)
                 with self._around(tapes[number - first] if tapes else []):
                     for batch in batches:
                         self._backward(batch, len(batches))
-                made.random.append(surroundings.random_state(self._torch))
+                made.random.append(conditions.random_state(self._torch))
                 self._take(made)
         return made
 
@@ -81,7 +81,7 @@ class Side:
         """Losses of so many calls, with random numbers that go on from call to call."""
         made = []
         with self.placed():
-            surroundings.seed(self._torch, seed)
+            conditions.seed(self._torch, seed)
             for _ in range(count):
                 made.append(self._loss(batch))
                 after()
@@ -95,7 +95,7 @@ class Side:
     def _slope(self, batch, seed):
         torch, losses = self._torch, []
         self._subject.model.zero_grad(set_to_none=True)
-        surroundings.seed(torch, seed)
+        conditions.seed(torch, seed)
         gradients = self.gradients(batch)
         length = _norm(torch, gradients.values())
         shift = SHIFT * _norm(torch, gradients) / length
@@ -103,7 +103,7 @@ class Side:
             with torch.no_grad():
                 for weight, gradient in gradients.items():
                     weight.add_(gradient, alpha=share * shift)
-            surroundings.seed(torch, seed)
+            conditions.seed(torch, seed)
             losses.append(self._loss(batch))
         return abs((losses[0] - losses[1]) / (2 * shift * length**2) - 1)
 
@@ -159,8 +159,8 @@ def scalar(torch, output):
     if isinstance(loss, dict):
         loss = loss.get("loss")
     if isinstance(loss, (list, tuple)):
-        found = [one for one in loss if isinstance(one, torch.Tensor) and one.dim() == 0]
-        loss = found[0] if len(found) == 1 else None
+        scalars = [one for one in loss if isinstance(one, torch.Tensor) and one.dim() == 0]
+        loss = scalars[0] if len(scalars) == 1 else None
     if not isinstance(loss, torch.Tensor) or not loss.is_floating_point():
         raise Unseen("no_loss", f"the loss is a {type(output).__name__}")
     return loss.mean() if loss.dim() else loss
