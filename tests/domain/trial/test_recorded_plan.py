@@ -33,7 +33,9 @@ def test_the_first_arm_is_the_baseline_and_controls_are_no_candidates() -> None:
     assert ("baseline", 2) == (read.baseline.name, read.candidates)
     assert ["baseline", "compile", "larger"] == [one.name for one in read.judged_arms]
     assert "a-control" == read.arm("a-control").name
-    larger = replace(read, arms=(read.baseline, arm("larger", batch_size=16)))
+    larger = replace(
+        read, arms=(read.baseline, arm("larger", batch_size=16, overrides={"batch_size": 16}))
+    )
     assert ({}, 16) == (larger.overrides("baseline"), larger.overrides("larger")["batch_size"])
 
 
