@@ -55,6 +55,10 @@ DIAGNOSIS = {
 FOUND_NOTHING = {**DIAGNOSIS, "failing": None, "stages": {}, "stage": None, "graph": None,
          "operators": [], "subsystem": None, "remedies": [], "reproducer": None}  # fmt: skip
 OTHER_CLASS = {**FIGURES, "class": {**FIGURES["class"], "device": "cuda 9.0"}}
+ROUNDING = {
+    **DIAGNOSIS, "reproducer": {"file": "reproducer.py", "shows": False},
+    "remedies": [{"remedy": "torch_compile_strict", "modules": [], "ratio": 1.1, "helps": True}],
+}  # fmt: skip
 NOTHING_HELPS = {**DIAGNOSIS, "remedies": [], "reproducer": None}
 
 
@@ -130,6 +134,9 @@ MISSING = {
     "cut off": (left(diagnosis=None), "failed", "not_equivalent", []),
     "broken diagnosis": (
         left(diagnosis={**DIAGNOSIS, "groups": "many"}), "failed", "not_equivalent", [],
+    ),
+    "eager rounding helps": (
+        left(diagnosis=ROUNDING), "failed", "not_equivalent", ["torch_compile_strict"],
     ),
     "nothing helps": (left(diagnosis=NOTHING_HELPS), "failed", "not_equivalent", ["stay_off"]),
     "broken check": (left("broken", None), "unexamined", "ok", []),
