@@ -94,7 +94,7 @@ def _evidence(fields: Fields) -> Evidence:
         promoted=fields.text("promoted", None),
         policy=Policy() if policy is None else policy.read(Policy),
         quality=_quality(quality),
-        history_wall_seconds=_positive(quality, "history_wall_seconds"),
+        history_wall_seconds=quality.numbers("history_wall_seconds"),
         runs_per_week=fields.number("runs_per_week", "runs", above=0.0, default=None),
         runs_remaining=fields.number("runs_remaining", "runs", low=0.0, default=None),
         arms=arms,
@@ -102,6 +102,9 @@ def _evidence(fields: Fields) -> Evidence:
         controls=controls,
         equivalence=None if table is None else table.read(FaultTable),
     )
+    if any(seconds <= 0 for seconds in evidence.history_wall_seconds):
+        fix = "remove runs without a duration"
+        raise quality.wrong("history_wall_seconds", "must be above 0", fix)
     if evidence.phase == PROBATION and evidence.promoted not in [
         arm.name for arm in evidence.candidates
     ]:
@@ -122,13 +125,6 @@ def _quality(fields: Fields) -> Quality:
         history_set=fields.value("history_set", Quality.keys()["history_set"]),
         early_stopping=fields.flag("early_stopping", None),
     )
-
-
-def _positive(fields: Fields, key: str) -> tuple[float, ...]:
-    values = fields.numbers(key)
-    if any(value <= 0 for value in values):
-        raise fields.wrong(key, "must be above 0", "remove runs without a duration")
-    return values
 
 
 def _without_other_history(evidence: Evidence) -> Evidence:

@@ -24,7 +24,6 @@ by the equivalence check its level. What it proves, whole jobs have to confirm.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -48,7 +47,7 @@ from compilegate.domain.judging.design import (
     spent,
 )
 from compilegate.domain.judging.equivalence import equivalence_figures, rho_of
-from compilegate.domain.judging.evidence import Arm, Evidence, FullRun, finished
+from compilegate.domain.judging.evidence import Arm, Evidence, finished
 from compilegate.domain.judging.figures import difference_figures
 from compilegate.domain.judging.identity import Identity, identity_of
 from compilegate.domain.judging.student import quantile
@@ -250,7 +249,12 @@ def judge_full_runs(candidate: Arm, evidence: Evidence, design: Design) -> Quali
         # Production's own runs may repeat a seed.
         baseline.name: [run for run in finished(baseline.quality) if run.mode != "production"],
     }
-    repeating = [name for name, runs in asked.items() if _repeats_seeds(runs)]
+    repeated = {name: len(runs) - len(replicates(runs)) for name, runs in asked.items()}
+    repeating = [
+        name
+        for name, count in repeated.items()
+        if count > 0 and count >= REPEATED_SHARE * len(asked[name])
+    ]
     if repeating:
         reason = f"runs of {' and '.join(repeating)} repeat a seed on the same data"
         return replace(finding, outcome=QualityOutcome.SEEDS_REPEATED, reason=reason)
@@ -260,11 +264,6 @@ def judge_full_runs(candidate: Arm, evidence: Evidence, design: Design) -> Quali
     reason = f"of {baseline_needed(due)} baseline runs of the same weeks "
     reason += f"that the look at {due} needs, {len(samples.baseline)} are there"
     return replace(finding, reason=reason, lacks_baseline_only=True)
-
-
-def _repeats_seeds(runs: Sequence[FullRun]) -> bool:
-    repeated = len(runs) - len(replicates(runs))
-    return repeated > 0 and repeated >= REPEATED_SHARE * len(runs)
 
 
 # What the gate has settled stays settled.
