@@ -16,7 +16,6 @@ from compilegate.domain.codec import read, write
 from compilegate.domain.errors import UnreadableRecordError
 from compilegate.domain.faults import FaultTable
 from compilegate.domain.flag_change import Override
-from compilegate.domain.judging.equivalence import equivalence_of
 from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.judging.probation import REVOKED
 from compilegate.domain.ledger_keys import DEPLOYMENT, EQUIVALENCE_ENTRIES
@@ -64,10 +63,13 @@ def revoke_class(workload: str, review: Review, services: Services) -> None:
     if reason is None:
         return
     evidence = read_evidence(json.loads(services.store.get(str(review.evidence_key))))
-    faults = equivalence_of(evidence.promoted_arm, evidence).known
-    if faults is not None:
-        record = ClassRevoked(review.at, str(review.decision_id), workload, faults.words, reason)
-        services.ledger.append(DEPLOYMENT, record)
+    # An arm that passed has checks, and all of them are of its class.
+    checks = (run.check for run in evidence.promoted_arm.runs)
+    job_class = next(
+        one.job_class.words for one in checks if one is not None and one.job_class is not None
+    )
+    record = ClassRevoked(review.at, str(review.decision_id), workload, job_class, reason)
+    services.ledger.append(DEPLOYMENT, record)
 
 
 def restore_classes(
