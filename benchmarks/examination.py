@@ -58,7 +58,11 @@ def cost(folder: Path, family: str, weights: str) -> dict[str, Any]:
     words = [word for key, value in settings.items() for word in (f"--{key}", str(value))]
     program = ROOT / "training" / f"{family}.py"
     subprocess.run([TRAINING_PYTHON, program, *words], check=True, env=variables)
-    evidence = output / "evidence"
+    return figures(output / "evidence", family, weights)
+
+
+def figures(evidence: Path, family: str, weights: str) -> dict[str, Any]:
+    """Those of a run that has left its evidence."""
     summary = json.loads((evidence / "summary.json").read_text())
     lines = map(json.loads, (evidence / "steps.jsonl").read_text().splitlines())
     step = statistics.median(line["seconds"] for line in lines if not line.get("compile_seconds"))
