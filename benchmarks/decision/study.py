@@ -264,7 +264,7 @@ def keep(cell: Cell, computed: Mapping[str, Any], path: Path) -> dict[str, Any]:
             "figures": computed}  # fmt: skip
     old = json.loads(path.read_text())["cells"] if path.exists() else []
     by_name = {one["name"]: one for one in old} | {cell.name: kept}
-    order = [one.name for one in cells()]
-    rows = sorted(by_name.values(), key=lambda one: order.index(one["name"]))
-    path.write_text(json.dumps({"cells": rows}, indent=1) + "\n")
+    names = [one.name for one in cells()]
+    lines = ",\n".join(json.dumps(by_name[name]) for name in names if name in by_name)
+    path.write_text(f'{{"cells": [\n{lines}\n]}}\n')
     return kept
