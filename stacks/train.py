@@ -143,7 +143,11 @@ def _attempt(functions: Mapping[str, str], bucket: str) -> State:
 
 
 def _recorded(functions: Mapping[str, str], topic_arn: str) -> State:
-    failure = {name: jsonata(_text(name)) for name in FAILURE}
+    # Empty after a job that completed.
+    failure = {
+        name: jsonata(f"$exists($states.input.{name}) ? $states.input.{name} : ''")
+        for name in FAILURE
+    }
     own = {**RUN, "attempt": jsonata("$attempt"), "job": jsonata("$job"), **failure}
     team = {"workload": jsonata("$workload"), "job": jsonata("$team_job")}
     waits = "$next_step = 'wait'"
@@ -216,11 +220,6 @@ def _watched(functions: Mapping[str, str], topic_arn: str) -> State:
         "TellOfWatch": notify(topic_arn, then="HasModel", catches=[go_on("HasModel", NOT_SENT)]),
         "HasModel": choice({"$next_step = 'failed'": "TellOfFailure"}, "Done"),
     }
-
-
-def _text(name: str) -> str:
-    """The error's name or cause from the input, empty after a job that completed."""
-    return f"$exists($states.input.{name}) ? $states.input.{name} : ''"
 
 
 def _endings(topic_arn: str) -> State:

@@ -39,7 +39,7 @@ def windows(prefix: str, since: float) -> list[tuple[str, str]]:
     Runs and their reviews are those from epoch second ``since`` on, and some from before it, as
     clocks differ; keys of all other kinds are as without it.
     """
-    first_run = _first_run(since)
+    first_run = naming.trial_id(max(0, round(1000 * (since - CLOCKS_APART_SECONDS))))
     rows = (
         (LOWEST, RUN_ENTRIES),
         (f"{RUN_ENTRIES}{first_run}", REVIEW_ENTRIES),
@@ -47,10 +47,6 @@ def windows(prefix: str, since: float) -> list[tuple[str, str]]:
     )
     clipped = [(max(first, prefix), min(last, f"{prefix}{HIGHEST}")) for first, last in rows]
     return [(first, last) for first, last in clipped if first < last]
-
-
-def _first_run(since: float) -> str:
-    return naming.trial_id(max(0, round(1000 * (since - CLOCKS_APART_SECONDS))))
 
 
 def holds(key: str, prefix: str, last: str | None) -> bool:

@@ -195,13 +195,14 @@ def _figure(sizes: Sequence[LargerEvaluation], evaluation: float, training: floa
     for row, size in enumerate(sizes):
         own, added = training / whole, evaluation * first / size.examples / whole
         words, named = f"{count(size.examples)} examples", row == 0
+        runs = "over 500 runs" if size.runs is None else f"{count(size.runs)} runs"
         marks += [
             _bar(0.0, own, row, "baseline", f"{words}: training {percent(own, 2)}",
                  name="training itself" if named else ""),
             _bar(own, own + added, row, arm_style(1).role,
                  f"{words}: choice of examples {percent(added, 2)}",
                  name="choice of examples" if named else ""),
-            Label(f"{words}: {_runs(size.runs)}", 0.0, row, above=NAME_ABOVE),
+            Label(f"{words}: {runs}", 0.0, row, above=NAME_ABOVE),
         ]  # fmt: skip
     shares: Axis = axis(
         "share of today's variance", [1.0], show=lambda x: percent(x, 2), from_zero=True, room=0.02
@@ -211,7 +212,3 @@ def _figure(sizes: Sequence[LargerEvaluation], evaluation: float, training: floa
 
 def _bar(low: float, high: float, row: int, role: str, words: str, *, name: str) -> Bar:
     return Bar(low, high, row, 0.3, role, words, full=True, name=name)
-
-
-def _runs(needed: int | None) -> str:
-    return "over 500 runs" if needed is None else f"{count(needed)} runs"

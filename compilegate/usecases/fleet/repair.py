@@ -77,7 +77,10 @@ class RowRepair:
             row, months = fold(Row(workload), self._services, stored.item)
         if stored.newer:
             return SOUND
-        is_sound = stored.item is not None and _alike(row, stored.item)
+        # Whether both say the same, whenever they were folded.
+        is_sound = stored.item is not None and row == replace(
+            stored.item, read_at=row.read_at, closed=row.closed
+        )
         if is_sound:
             # Of a workload in which nothing happens the stream says nothing: its months begin and
             # are closed here.
@@ -92,11 +95,6 @@ class RowRepair:
         if not is_new:
             logger.error("%s: its row was not what its ledger says; it was folded anew", workload)
         return BUILT if is_new else REPAIRED
-
-
-def _alike(row: Row, other: Row) -> bool:
-    """Whether both say the same, whenever they were folded."""
-    return row == replace(other, read_at=row.read_at, closed=row.closed)
 
 
 def measure_repairs(outcomes: Iterable[str], services: Services) -> dict[str, int]:
