@@ -312,7 +312,7 @@ class Recurrent(nn.Module):
         self.into, self.over = nn.Linear(2, 3 * width), nn.Linear(width, 3 * width)
         self.out = nn.Linear(width, 2)
         self.start = nn.Parameter(torch.zeros(width))
-        self.register_buffer("progress", torch.zeros(()))
+        self.register_buffer("progress", torch.zeros(1))
 
     def forward(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """``series``: (batch, length + 1, 2)."""
@@ -329,7 +329,8 @@ class Recurrent(nn.Module):
         found = self.out(told)
         loss = functional.smooth_l1_loss(found, series)
         if self.training:
-            loss = loss + 0.3 * torch.exp(-self.progress / 40) * told.pow(2).mean()
+            fading = torch.exp(-self.progress / 40).squeeze(0)
+            loss = loss + 0.3 * fading * told.pow(2).mean()
             self.progress.add_(1)
         return loss, found
 
