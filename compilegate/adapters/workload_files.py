@@ -23,7 +23,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from compilegate.adapters.yaml_document import YamlDocument, read_yaml
 from compilegate.domain.errors import EnvironmentNotReadyError, InvalidInputError, together
@@ -512,5 +512,9 @@ def _input_files(place: Path) -> tuple[InputFile, ...]:
     for name, path in sorted(files.items()):
         with path.open("rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
-        rows.append(InputFile(name, digest, partial(path.open, "rb")))
+        rows.append(InputFile(name, digest, partial(_opened, path)))
     return tuple(rows)
+
+
+def _opened(path: Path) -> BinaryIO:
+    return path.open("rb")
