@@ -21,7 +21,6 @@ where it should is an error of the catalogue. ``stage`` says which graph it gets
 - ``optimizer``: torch's functions in the compiled step of an optimizer.
 - ``ran forward``, ``ran backward``, ``ran evaluation``: not a graph but what runs it. The function
   takes the callable (a list of tensors in, a tuple of tensors out) and returns another one.
-- ``reduction``: takes the function that reduces gradients over ranks, and returns another one.
 
 A fault from PyTorch's tracker names ``issue``, ``title`` (in our words), ``defect`` (what it did)
 and ``same`` (how the mutation does the same). The others leave out issue, title and same.
@@ -51,7 +50,7 @@ from benchmarks.equivalence.families import Family
 
 STAGES = (
     "traced", "forward", "backward", "evaluation", "optimizer",
-    "ran forward", "ran backward", "ran evaluation", "reduction",
+    "ran forward", "ran backward", "ran evaluation",
 )  # fmt: skip
 Change = Callable[[Any, "Place"], Any]
 
