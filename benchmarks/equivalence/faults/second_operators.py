@@ -137,18 +137,19 @@ def optimizer_last_element(graph: Graph, _place: Place) -> int:
 
 
 @fault(
-    "one-mask-for-the-batch", families=("transformer",), kind="random numbers", stage="forward",
+    "dropped-by-sample", families=("transformer",), kind="random numbers", stage="forward",
     random=True,
-    defect="dropout draws one mask for all samples of a batch",
+    defect="dropout draws one number for each sample, which drops all of it or nothing",
 )  # fmt: skip
-def one_mask_for_the_batch(graph: Graph, _place: Place) -> int:
-    """Every place is dropped with the right chance, and a new mask is drawn each time."""
+def dropped_by_sample(graph: Graph, _place: Place) -> int:
+    """Every place is dropped with the right chance, and new numbers are drawn each time."""
 
-    def shared(x: Tensor, share: float, _train: bool) -> tuple[Tensor, Tensor]:
-        mask = (torch.rand(x.shape[1:], device=x.device) >= share).expand(x.shape).contiguous()
+    def together(x: Tensor, share: float, _train: bool) -> tuple[Tensor, Tensor]:
+        drawn = torch.rand(len(x), *[1] * (x.dim() - 1), device=x.device)
+        mask = (drawn >= share).expand(x.shape).contiguous()
         return x * mask / (1 - share), mask
 
-    return sum(instead(node, shared) for node in named(graph, "native_dropout"))
+    return sum(instead(node, together) for node in named(graph, "native_dropout"))
 
 
 @fault(

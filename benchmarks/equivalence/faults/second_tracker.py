@@ -256,20 +256,20 @@ def scalar_stored_by_every_block(graph: Graph, place: Place) -> int:
 
 
 @fault(
-    "replaced-layer-not-seen", families=("recommender",), kind="evaluation",
-    stage="ran evaluation", issue=197859,
+    "replaced-layer-not-seen", families=("recommender",), kind="stale weight",
+    stage="ran forward", issue=197859,
     title="a layer that is replaced in the module's own attributes goes unnoticed",
     defect="compiled code went on with the old layer, without a warning",
-    same="evaluation goes on with the weights that the last layer had in the first evaluation",
+    same="graphs compiled later go on with the weights that the last layer had in their first call",
 )  # fmt: skip
 def replaced_layer_not_seen(
     run: Callable[[list[Any]], Any], place: Place
 ) -> Callable[[list[Any]], Any]:
-    """The first evaluation is right, and so are all without training between them."""
+    """The first graph is right, and so is the first call of another one."""
     shape = torch.Size([1, 32])
 
     def with_old(arguments: list[Any]) -> Any:
-        for index, value in enumerate(arguments):
+        for index, value in enumerate(arguments if place.number else ()):
             if isinstance(value, Tensor) and value.shape == shape:
                 arguments[index] = place.memory.setdefault("last layer", value.detach().clone())
         return run(arguments)
