@@ -31,6 +31,20 @@ def refreshed(text: str, results: Mapping[str, Any]) -> str:
     return BLOCK.sub(lambda found: f"{found[1]}\n{parts or NOTHING}\n{found[2]}", text)
 
 
+def harmful_in(faults: Iterable[Mapping[str, Any]], precision: str) -> list[dict[str, Any]]:
+    """The faults that do harm in a precision, each ``caught`` where it is in every such family.
+
+    One fault in several families is no independent trial, as Clopper and Pearson's bound needs
+    them: it counts once.
+    """
+    found = []
+    for fault in faults:
+        trials = [t for t in fault["trials"] if t["precision"] == precision and t["harmful"]]
+        if trials:
+            found.append({**fault, "caught": all(one["caught"] for one in trials)})
+    return found
+
+
 def _parts(found: Mapping[str, Any]) -> Iterator[str]:
     trials = [{**fault, **trial} for fault in found["faults"] for trial in fault["trials"]]
     harmful = [one for one in trials if one["harmful"]]
@@ -41,8 +55,7 @@ def _parts(found: Mapping[str, Any]) -> Iterator[str]:
     yield _table(
         ("class", "harmful faults", "from the tracker", "live", "missed", "rho at most (95 %)",
          "sound compilations", "false alarms"),
-        (_class(row, [one for one in harmful if one["precision"] == row["precision"]])
-         for row in classes),
+        (_class(row, harmful_in(found["faults"], row["precision"])) for row in classes),
     )  # fmt: skip
     yield _table(
         ("kind of fault", "faults", "tried", "missed"),

@@ -82,10 +82,9 @@ def summary(records: Records, check: str, device: str) -> dict[str, Any]:
     table = FaultTable(check, bounds, {}, tuple(empty))
     faults = [_fault(one, records, table) for one in catalogue() if one.version is None]
     older = [_fault(one, records, table) for one in catalogue() if one.version is not None]
-    trials = [trial for one in faults for trial in one["trials"]]
     classes = []
     for precision in precisions:
-        harmful = [one for one in trials if one["precision"] == precision and one["harmful"]]
+        harmful = page.harmful_in(faults, precision)
         mine = [one for one in sound if one["precision"] == precision]
         alarms = sum(_state(one["document"], table) is not State.PASSED for one in mine)
         missed = sum(not one["caught"] for one in harmful)

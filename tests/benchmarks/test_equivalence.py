@@ -37,13 +37,25 @@ def test_the_judges_table_counts_what_the_results_show() -> None:
     current = [one for one in kept.values() if one["check"] == read("equivalence")["check"]]
     counted = []
     for found in current:
-        trials = [{**one, **trial} for one in found["faults"] for trial in one["trials"]]
         for row in found["table"]["classes"]:
-            mine = [t for t in trials if t["harmful"] and t["precision"] == row["precision"]]
+            mine = page.harmful_in(found["faults"], row["precision"])
             counted.append((row["precision"], len(mine), sum(not one["caught"] for one in mine)))
     rows = read("equivalence")["classes"]
 
     assert [(one["precision"], one["faults"], one["missed"]) for one in rows] == counted
+
+
+def test_a_fault_counts_once_and_is_missed_where_any_family_misses_it() -> None:
+    missed = TRIAL | {"caught": False, "family": "recurrent"}
+    harmless = TRIAL | {"caught": False, "harmful": False}
+
+    def counted(*trials: dict[str, object]) -> list[bool]:
+        found = page.harmful_in([FAULT | {"trials": list(trials)}], "fp32")
+        return [one["caught"] for one in found]
+
+    assert [True] == counted(TRIAL, harmless, missed | {"precision": "bf16"})
+    assert [False] == counted(TRIAL, missed)
+    assert [] == counted(harmless)
 
 
 def test_a_missed_fault_is_named_and_a_harmless_one_is_no_part_of_the_figures() -> None:
@@ -51,7 +63,7 @@ def test_a_missed_fault_is_named_and_a_harmless_one_is_no_part_of_the_figures() 
     harmless = TRIAL | {"harmful": False, "family": "transformer"}
     text = page.refreshed(page.PAGE.read_text(encoding="utf-8"), results(TRIAL, missed, harmless))
 
-    assert f"| pytorch 9, cpu, fp32 | 2 | 2 | 0 | 1 | {upper_bound(1, 2):.3f} | 3 | 0 |" in text
+    assert f"| pytorch 9, cpu, fp32 | 2 | 1 | 0 | 1 | {upper_bound(1, 2):.3f} | 3 | 0 |" in text
     assert "| mask | 1 | 2 | 1 |" in text
     assert "| one | recurrent | fp32 | 1.0e-01 | within its bounds |" in text
     assert "for neither side: one (transformer, fp32)." in text
