@@ -14,6 +14,7 @@ from typing import Any
 from compilegate.adapters.stores import listed, unless
 from compilegate.domain.errors import NotFoundError
 from compilegate.domain.naming import REFUSED
+from compilegate.domain.optional import given
 from compilegate.domain.production.orphans import FAILED, ExecutionEnd
 
 # Executions on Step Functions: their start, state and end, and answers to waiting tokens.
@@ -112,7 +113,7 @@ def _state(described: Mapping[str, Any]) -> ExecutionState:
         arn=str(described["executionArn"]),
         status=FAILED if refused else str(described["status"]),
         started_at=described["startDate"].timestamp(),
-        ended_at=None if ended is None else ended.timestamp(),
+        ended_at=given(ended, datetime.timestamp),
         error=str(failure.get("error") or ""),
         cause=str(failure.get("cause") or ""),
         output=output,

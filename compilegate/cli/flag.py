@@ -52,14 +52,16 @@ def flag_screen(workload: str, services: Services) -> tuple[dict[str, Any], dict
     """
     name = naming.flag_parameter(services.settings.stage, workload)
     raw, versions = services.flags.read(name), flag_versions(workload, services)
-    fits, parameter, problem = agrees(raw, versions), None, None
+    fits, parameter, problem, flag = agrees(raw, versions), None, None, OFF
     try:
         parameter = parse_flag(raw)
     except InvalidInputError as error:
         problem = str(error)
-    if parameter is not None and parameter.enabled and not fits:
-        problem = f"it is on ({parameter.candidate}), but no recorded change turned it on"
-    flag = parameter if parameter is not None and problem is None else OFF
+    else:
+        if parameter.enabled and not fits:
+            problem = f"it is on ({parameter.candidate}), but no recorded change turned it on"
+        else:
+            flag = parameter
     last = versions[-1] if versions else None
     human = next((version for version in reversed(versions) if version.by_human), None)
     changed, by_hand = (one.to_entry() if one else {} for one in (last, human))

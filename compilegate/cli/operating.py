@@ -18,6 +18,7 @@ from compilegate.domain.errors import EnvironmentNotReadyError, InvalidInputErro
 from compilegate.domain.flag_change import Override
 from compilegate.domain.formats import plural
 from compilegate.domain.naming import stack_name
+from compilegate.domain.optional import given
 from compilegate.domain.records.flags import HUMAN
 from compilegate.domain.records.ledger import DrainMark
 from compilegate.domain.utc import iso
@@ -163,12 +164,12 @@ def _answer(
     enabled: Sequence[str] = (), stopped: Mapping[str, Sequence[str]] | None = None,
 ) -> None:  # fmt: skip
     """Print how far a drain is; ``enabled`` are schedules that could start a run."""
-    holds = mark if mark and mark.drained else None
+    at, by = (mark.at, mark.by) if mark is not None and mark.drained else (None, None)
     document = {
         "stage": cloud.stage,
-        "drained": holds is not None,
-        "since": None if holds is None else iso(holds.at),
-        "by": None if holds is None else holds.by,
+        "drained": at is not None,
+        "since": given(at, iso),
+        "by": by,
         "idle": work.idle,
         "in_progress": {
             "trials": [one.name for one in work.trials],
@@ -182,7 +183,7 @@ def _answer(
     }
     invocation.answer(
         document, template, stack=stack_name(cloud.stage), cloud=cloud,
-        under_way=in_progress(work), drained_at=None if holds is None else holds.at,
+        under_way=in_progress(work), drained_at=at,
         runs=[f"{one.name} ({one.phase})" for one in work.runs],
     )  # fmt: skip
 

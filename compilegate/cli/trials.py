@@ -13,6 +13,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import Any
 
 from rich.console import Console
@@ -26,12 +27,13 @@ from compilegate.domain import ledger_keys, naming
 from compilegate.domain.errors import InvalidInputError, NotFoundError
 from compilegate.domain.failures import ACTIVE, FAILED, IN_PROGRESS, STOPPED
 from compilegate.domain.formats import UNKNOWN, clock, money, significant
+from compilegate.domain.optional import given
 from compilegate.domain.planning.arms import arm_of, measured_by
 from compilegate.domain.production.attempts import attempt_number, attempt_of
 from compilegate.domain.production.canary import open_rounds
 from compilegate.domain.production.history import WorkloadHistory
 from compilegate.domain.production.job import RunJobs
-from compilegate.domain.records.production import BegunRun, CanaryRound, ProductionRun, Review
+from compilegate.domain.records.production import BegunRun, ProductionRun, Review
 from compilegate.domain.request.build import PROGRESS_LINE
 from compilegate.domain.trial.plan import RecordedPlan
 from compilegate.usecases.flag.approval import approval_of
@@ -167,6 +169,9 @@ class Watcher(ABC):
     def _new_names(self) -> Iterable[str]:
         """Names of jobs that may have begun since they were last asked for."""
 
+    def _past(self, prefix: str) -> WorkloadHistory:
+        return self._cloud.services.ledger.history(self.trial.workload, prefix)
+
     def _read_jobs(self) -> tuple[JobView, ...]:
         new = (name for name in self._new_names() if name not in self._jobs)
         described = self._cloud.services.jobs.describe_all([*self.active_jobs, *new])
@@ -202,7 +207,8 @@ class TrialWatcher(Watcher):
         if active:
             return "speed gate" if active[0].arm is None else "full runs"
         if self._plan is not None and self._plan.is_canary:
-            rounds = waiting_rounds(self.trial.workload, self._cloud)
+            past = self._past(ledger_keys.CANARY_ENTRIES)
+            rounds = open_rounds(past, self._cloud.services.clock.now())
             own = [run.arm for one in rounds if one.trial == self.trial.trial for run in one.runs]
             if own:
                 return f"waits for production: {', '.join(own)}"
@@ -235,12 +241,6 @@ class TrialWatcher(Watcher):
         )
 
 
-def waiting_rounds(workload: str, cloud: Cloud) -> list[CanaryRound]:
-    """The rounds of canary runs that production has yet to train for a workload's trials."""
-    past = cloud.services.ledger.history(workload, ledger_keys.CANARY_ENTRIES)
-    return open_rounds(past, cloud.services.clock.now())
-
-
 def read_job(
     name: str, described: Mapping[str, Any], previous: JobView | None, cloud: Cloud
 ) -> JobView:
@@ -255,8 +255,8 @@ def read_job(
         arm=None,
         status=str(described["TrainingJobStatus"]),
         detail=str(described.get("FailureReason") or described.get("SecondaryStatus") or ""),
-        started_at=None if started is None else started.timestamp(),
-        ended_at=None if ended is None else ended.timestamp(),
+        started_at=given(started, datetime.timestamp),
+        ended_at=given(ended, datetime.timestamp),
         usd_per_hour=None,
         lines=lines,
     )
@@ -301,9 +301,6 @@ class RunWatcher(Watcher):
         if ended:
             return "recording"
         return "waits for machines" if jobs else "building the job"
-
-    def _past(self, prefix: str) -> WorkloadHistory:
-        return self._cloud.services.ledger.history(self.trial.workload, prefix)
 
     def _new_names(self) -> Iterable[str]:
         past, begun = self._past(ledger_keys.run_entries(self.trial.trial)), self._begun

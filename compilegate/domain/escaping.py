@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from functools import reduce
+from functools import partial, reduce
 
 from compilegate.domain.outside import visible
 
@@ -50,7 +50,7 @@ def escape_markdown(text: str) -> str:
 
 def escape_chat(text: str, own: Sequence[str] = ()) -> str:
     """The text of a message to a chat channel; URLs in ``own`` that stand alone stay links."""
-    return _between(own, _chat_piece, text, _replaced_entities)
+    return _between(own, _chat_piece, text, partial(_replaced, pairs=_ENTITIES))
 
 
 def escape_chat_code(text: str) -> str:
@@ -84,10 +84,6 @@ def _chat_piece(text: str) -> str:
 
 def _without_links(text: str) -> str:
     return _WWW.sub(rf"\1{BREAK}.", _replaced(text, ADDRESSES))
-
-
-def _replaced_entities(text: str) -> str:
-    return _replaced(text, _ENTITIES)
 
 
 def _replaced(text: str, pairs: Sequence[tuple[str, str]]) -> str:

@@ -32,6 +32,7 @@ from compilegate.domain.decision import (
 from compilegate.domain.formats import (
     MINUS,
     UNKNOWN,
+    Format,
     count,
     interval,
     money,
@@ -98,7 +99,7 @@ def quality(judged: QualityFigures | None, claims: Claims) -> str:
     """``no regression (Δ +0.002, interval -0.01 to +0.02, margin 0.05)``, or a dash."""
     if judged is None or judged.estimate is None:
         return UNKNOWN
-    ends = delta_interval(judged.delta_interval)
+    ends = bounds(judged.delta_interval, with_sign)
     between = f", interval {ends}" if ends else ""
     margin = significant(judged.margin, DELTA_DIGITS)
     size = f"{delta_of_runs(judged, claims)}{between}, margin {margin}"
@@ -140,9 +141,9 @@ def delta(value: float | None) -> str:
     return f"Δ {shown(value, with_sign)}"
 
 
-def delta_interval(ends: Interval | None) -> str:
-    """``-0.01 to +0.02``, empty without one."""
-    return "" if ends is None else interval(ends, with_sign)
+def bounds(ends: Interval | None, as_text: Format) -> str:
+    """``-0.01 to +0.02``, empty without an interval."""
+    return "" if ends is None else interval(ends, as_text)
 
 
 def with_sign(value: float) -> str:
@@ -157,16 +158,10 @@ def saving(saved: SavingFigures | None, claims: Claims) -> str:
         return UNKNOWN
     if not claim.has_amount:
         return f"not stated: {NO_AMOUNT[claim]}"
-    between = saving_interval(saved)
+    between = bounds(saved.interval_usd_per_year, money)
     ends = f" ({between})" if between else ""
     condition = "" if claim is MoneyClaim.SAVES else " if on"
     return f"{money(saved.usd_per_year)} per year{condition}{ends}"
-
-
-def saving_interval(saving: SavingFigures) -> str:
-    """``$900 to $1,500``, empty without one."""
-    ends = saving.interval_usd_per_year
-    return "" if ends is None else interval(ends, money)
 
 
 def split_of(decision: Decision) -> EvaluationSplit | None:
@@ -260,16 +255,13 @@ def _shown(reason: Reason, decision: Decision, measured: Measured | None) -> Rea
     if reason.code in OF_SPEED and decision.verdict not in ON and reason.arm == decision.candidate:
         return _of_speed(reason, decision.speedup, measured)
     if reason.code not in FAILURES:
-        return replace(reason, message=_as_read(reason.message))
+        message = reason.message
+        for recorded, read in READ_AS:
+            message = message.replace(recorded, read)
+        return replace(reason, message=message)
     cause = _cause(reason, measured) if measured else ""
     message = f"{reason.message.rstrip('.')} ({cause})" if cause else reason.message
     return replace(reason, message=message, fix=reason.fix or advice(reason.code))
-
-
-def _as_read(text: str) -> str:
-    for recorded, read in READ_AS:
-        text = text.replace(recorded, read)
-    return text
 
 
 def _of_speed(reason: Reason, speed: Speedup | None, measured: Measured | None) -> Reason:

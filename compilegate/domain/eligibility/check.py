@@ -16,7 +16,7 @@ from enum import StrEnum
 from typing import Any
 
 from compilegate.domain.arithmetic import mean
-from compilegate.domain.compilers import COMPILERS, Compiler
+from compilegate.domain.compilers import COMPILERS
 from compilegate.domain.decision import Decision, Verdict
 from compilegate.domain.eligibility import frameworks, payoff, rules
 from compilegate.domain.eligibility.job import NO_GRAPH_FRAMEWORKS, CandidateJob, MeasuredOverhead
@@ -344,13 +344,9 @@ def _levers(baseline: CandidateJob, kept: Sequence[Lever]) -> Iterator[Lever]:
 def _compilers(baseline: CandidateJob) -> list[Lever]:
     """Each compiler alone; TensorFlow begins with those that are part of no other framework."""
     tensorflow = baseline.workload.framework.kind == "tensorflow"
-
-    def comes_later(compiler: Compiler) -> bool:
-        return tensorflow and compiler.kind is not None
-
     return [
         Lever(one.proposal.candidate, {"compiler": one.name}, one.proposal.why)
-        for one in sorted(COMPILERS.values(), key=comes_later)
+        for one in sorted(COMPILERS.values(), key=lambda one: tensorflow and one.kind is not None)
         if one.proposal is not None
     ]
 

@@ -17,6 +17,7 @@ from compilegate.domain.economics import (
     break_even_seconds,
 )
 from compilegate.domain.facts import Facts, Image, Instance
+from compilegate.domain.optional import largest
 from compilegate.domain.planning.arms import ArmPlan
 from compilegate.domain.planning.plan import expected_usd
 from compilegate.domain.reasons import Reason, finding
@@ -228,7 +229,7 @@ class CandidateJob:
         """
         warm, cold, basis = self._profiled() or self._measured_in_a_trial()
         if not self.descriptor.keeps_cache:
-            warm = cold = max((one for one in (warm, cold) if one is not None), default=None)
+            warm = cold = largest((warm, cold))
         assumed = self.descriptor.overhead(self.workload.model.family)
         if assumed is None:
             return None if warm is None else Overhead(warm, max(warm, cold or 0.0), True, basis)
@@ -263,10 +264,9 @@ class CandidateJob:
         if not alike:
             return None, None, ""
         last = [one for one in alike if one.trial == alike[-1].trial]
-        warm = [one.warm_seconds for one in last if one.warm_seconds is not None]
-        cold = [one.cold_seconds for one in last if one.cold_seconds is not None]
-        basis = f"measured in trial {alike[-1].trial}"
-        return max(warm, default=None), max(cold, default=None), basis
+        warm = largest(one.warm_seconds for one in last)
+        cold = largest(one.cold_seconds for one in last)
+        return warm, cold, f"measured in trial {alike[-1].trial}"
 
     @property
     def waits(self) -> tuple[float, float]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from compilegate.domain.economics import WEEKS_PER_YEAR, Range, amdahl_speedup, payback_days
@@ -159,11 +159,14 @@ class Economics:
         """
         saving, speedup = self.plausible_annual_saving_usd, self.plausible_speedup
         limits, overhead = self.break_even, self.overhead
+        minutes = {} if limits is None else {
+            name: seconds / 60 for name, seconds in asdict(limits).items()
+        }  # fmt: skip
         return {
             "annual_training_usd": self.annual_training_usd,
             "plausible_annual_saving_usd": None if saving is None else [saving.low, saving.high],
             "trial_usd": self.trial_usd,
-            "break_even_run_minutes": None if limits is None else limits.sure_seconds / 60,
+            "break_even_run_minutes": minutes.get("sure_seconds"),
             "payback_days": self.payback_days,
             "region": self.region,
             "prices_region": self.prices_region,
@@ -171,8 +174,8 @@ class Economics:
             "price_source": self.price_source,
             "plausible_speedup": None if speedup is None else [speedup.low, speedup.high],
             "largest_speedup": self.largest_speedup,
-            "break_even_run_minutes_warm": None if limits is None else limits.warm_seconds / 60,
-            "break_even_run_minutes_cold": None if limits is None else limits.cold_seconds / 60,
+            "break_even_run_minutes_warm": minutes.get("warm_seconds"),
+            "break_even_run_minutes_cold": minutes.get("cold_seconds"),
             "compile_seconds": None
             if overhead is None
             else {

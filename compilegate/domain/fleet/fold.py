@@ -43,6 +43,7 @@ from compilegate.domain.fleet.row import (
     RowFlag,
 )
 from compilegate.domain.followers import PERMANENT
+from compilegate.domain.optional import known, largest
 from compilegate.domain.production.attempts import RUN_SECONDS
 from compilegate.domain.production.history import DAY_SECONDS, WorkloadHistory
 from compilegate.domain.production.recorded_run import runs_in_progress
@@ -230,7 +231,7 @@ def _flag(history: WorkloadHistory, before: RowFlag | None) -> RowFlag | None:
         flag.candidate,
         since=since,
         version=versions[-1].version,
-        followed_at=_newest([earlier, *followed]),
+        followed_at=largest([earlier, *followed]),
     )
 
 
@@ -266,17 +267,13 @@ def _slower_at(history: WorkloadHistory, flag: RowFlag | None, base: Row) -> int
 
 def _last_run(history: WorkloadHistory, before: LastRun | None) -> LastRun | None:
     runs = [LastRun(int(run.ended_at), run.arm, run.finished) for run in history.runs]
-    ended = runs if before is None else [before, *runs]
+    ended = known([before, *runs])
     return max(ended, key=lambda run: (run.at, run.arm, run.ok), default=None)
 
 
 def _baseline_at(history: WorkloadHistory, before: int | None) -> int | None:
     baseline = [run for run in history.runs if run.arm == BASELINE and run.finished and run.counts]
-    return _newest([before, *(int(run.ended_at) for run in baseline)])
-
-
-def _newest(times: Iterable[int | None]) -> int | None:
-    return max((at for at in times if at is not None), default=None)
+    return largest([before, *(int(run.ended_at) for run in baseline)])
 
 
 def _days(history: WorkloadHistory, base: Row) -> tuple[DayOfRuns, ...]:

@@ -18,6 +18,7 @@ from compilegate.domain.flag import STATES as FLAG_STATES
 from compilegate.domain.fleet.month import Amount, Estimate
 from compilegate.domain.fleet.needs import urgency
 from compilegate.domain.fleet.row import NEEDS, NO_TRIAL, PHASES, STALE, UNREADABLE, Row
+from compilegate.domain.optional import known
 
 # Of a workload that production no longer trains.
 RETIRED = "retired"
@@ -81,7 +82,7 @@ class Filters:
         check_known("--state", self.state, STATES)
         check_known("--phase", self.phase, PHASES)
         check_known("--need", self.need, (ANY, *NEEDS))
-        owners = sorted({row.owner for row in rows if row.owner is not None})
+        owners = sorted(set(known(row.owner for row in rows)))
         of_none = f"none of the {len(rows):,} workloads that have a row"
         check_known("--owner", filter(None, self.owner), owners, f"owns {of_none}")
         instances = sorted({name for row in rows for name in _names_of(row.instance)})
@@ -167,7 +168,9 @@ def listing(
     check_known("--sort", [sort], (URGENCY, *COLUMNS))
     chosen = in_order([row for row in rows if filters.takes(row, now)], sort, now, reverse=reverse)
     shown = tuple(chosen[:limit])
-    return Listing(shown, len(chosen) - len(shown), counts_of(chosen, now), totals_of(chosen))
+    saved, trials = [row.saved for row in chosen], [row.trials for row in chosen]
+    totals = Totals(Estimate.total(saved), Amount.total(trials))
+    return Listing(shown, len(chosen) - len(shown), counts_of(chosen, now), totals)
 
 
 def in_order(rows: Sequence[Row], sort: str, now: float, *, reverse: bool) -> list[Row]:
@@ -208,9 +211,3 @@ def counts_of(rows: Collection[Row], now: float) -> Counts:
 
 def _ordered(counted: Mapping[str, int], order: Sequence[str]) -> dict[str, int]:
     return {one: counted[one] for one in (*order, *counted) if one in counted}
-
-
-def totals_of(rows: Collection[Row]) -> Totals:
-    """The sums of these rows."""
-    saved, trials = [row.saved for row in rows], [row.trials for row in rows]
-    return Totals(Estimate.total(saved), Amount.total(trials))

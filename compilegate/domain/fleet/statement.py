@@ -23,6 +23,7 @@ from compilegate.domain.fleet.month import (
     closes_at,
     month_at,
 )
+from compilegate.domain.optional import known
 
 SCHEMA = 1
 FINAL, PROVISIONAL, UNREAD = "final", "provisional", "unread"
@@ -49,7 +50,7 @@ def of_owner(months: Sequence[Month], owner: str, others: Iterable[str | None]) 
     Raises InvalidInputError for an owner of none; ``others`` are those of workloads that may have
     no month here.
     """
-    owners = {one for one in (*(month.owner for month in months), *others) if one is not None}
+    owners = set(known([*(month.owner for month in months), *others]))
     check_known("--owner", filter(None, [owner]), sorted(owners), "owns no workload")
     return [one for one in months if (one.owner or "") == owner]
 

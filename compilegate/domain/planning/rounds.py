@@ -86,11 +86,6 @@ def round_seconds(job_hours: float, waves: int) -> int:
     return waves * (attempt_seconds(job_hours) + QUOTA_WAIT_SECONDS)
 
 
-def longest_seconds(candidates: int, job_hours: float, waves: int) -> int:
-    """The longest path of a trial, every round at its limit."""
-    return max_rounds(candidates) * round_seconds(job_hours, waves) + ENDING_SECONDS
-
-
 def has_time(
     elapsed_seconds: float, seconds: float, *, limit_seconds: float = TRIAL_SECONDS
 ) -> bool:

@@ -120,7 +120,8 @@ def plan_document(plan: Plan, context: TrialContext, training: Training) -> dict
     mode = context.quality_mode
     candidates = sum(arm.role != CONTROL for arm in plan.arms) - 1
     turns = max(layout.waves for layout in plan.layout)
-    longest = rounds.longest_seconds(candidates, training.longest_job_hours, turns)
+    each = rounds.round_seconds(training.longest_job_hours, turns)
+    longest = rounds.max_rounds(candidates) * each + rounds.ENDING_SECONDS
     most = most_seconds(mode)
     limits = {
         "max_rounds": most_rounds(candidates, plan.max_quality_runs, mode),

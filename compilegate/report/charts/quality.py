@@ -48,7 +48,10 @@ TITLE = "Quality"
 def quality_chart(trial: TrialReport, measured: Measured) -> Chart:
     """Each full run's final metric with the margin, and the difference with its interval."""
     if not any(_finished(arm.compared) for arm in measured.arms):
-        return Chart("quality", TITLE, "", missing=_why_none(measured))
+        missing = "Full training runs were not needed: the speed gate had ended the trial before."
+        if any(arm.arm.quality for arm in measured.arms):
+            missing = "No full run finished, so there is no final metric to compare."
+        return Chart("quality", TITLE, "", missing=missing)
     metric, judged = measured.evidence.quality.metric, trial.judged.quality
     reference = measured.reference
     views = [View("Runs", _runs_figure(measured, reference))]
@@ -81,12 +84,6 @@ def _finding(trial: TrialReport, reference: Reference | None, metric: str) -> st
         confidence_words(judged),
     ]
     return f"{'; '.join(part for part in parts if part)}."
-
-
-def _why_none(measured: Measured) -> str:
-    if any(arm.arm.quality for arm in measured.arms):
-        return "No full run finished, so there is no final metric to compare."
-    return "Full training runs were not needed: the speed gate had ended the trial before."
 
 
 def _finished(runs: Sequence[FullRun]) -> list[tuple[FullRun, float]]:

@@ -20,7 +20,14 @@ from compilegate.domain.claims import (
 from compilegate.domain.flag_change import EVALUATE
 from compilegate.domain.formats import count, duration, fixed, money, shown
 from compilegate.domain.naming import history_key
-from compilegate.domain.production.savings import failed, metric_of, problem_of, wall_seconds_of
+from compilegate.domain.optional import given
+from compilegate.domain.production.savings import (
+    Savings,
+    failed,
+    metric_of,
+    problem_of,
+    wall_seconds_of,
+)
 from compilegate.domain.utc import bare_minute
 from compilegate.report.history.charts import charts
 from compilegate.report.history.timeline import Timeline, folded, timeline
@@ -104,7 +111,7 @@ def _document(view: HistoryView, happened: Timeline) -> dict[str, Any]:
             for event in happened.events
         ],
         "events_left_out": happened.left_out,
-        "savings": None if savings is None else savings.to_dict(),
+        "savings": given(savings, Savings.to_dict),
         "sums": {
             key: asdict(replace(one, points=one.points[-MOST_LISTED:]))
             for key, one in view.sums.items()

@@ -6,6 +6,7 @@ import logging
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from compilegate.domain.claims import Notification, stated_usd_per_run
@@ -103,10 +104,7 @@ def send_digests(_event: Mapping[str, Any], *, services: Services, topic: Topic)
 def _read_all(services: Services, window: TimeWindow) -> dict[str | None, _Owned]:
     owners: dict[str | None, _Owned] = defaultdict(_Owned)
     rows = {row.workload: row for row in services.fleet.rows().read}
-
-    def read_one(name: str) -> tuple[str | None, str, WeeklySummary | None] | None:
-        return _read(name, rows.get(name), services, window)
-
+    read_one = partial(_read, rows=rows, services=services, window=window)
     for read in for_each_workload(read_one, services.store):
         if read is not None:
             owner, workload, summary = read
@@ -118,7 +116,7 @@ def _read_all(services: Services, window: TimeWindow) -> dict[str | None, _Owned
 
 
 def _read(
-    name: str, row: Row | None, services: Services, window: TimeWindow
+    name: str, rows: Mapping[str, Row], services: Services, window: TimeWindow
 ) -> tuple[str | None, str, WeeklySummary | None] | None:
     """One workload's owner, name and week, None for a week that cannot be read.
 
@@ -132,7 +130,7 @@ def _read(
     except Exception:
         logger.exception("%s: its registration cannot be read", name)
         return None, name, None
-    owner = registration.owner
+    owner, row = registration.owner, rows.get(name)
     try:
         since = None if row is None else window.since - RUN_SECONDS
         past = services.ledger.history(name, since=since)

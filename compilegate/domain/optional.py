@@ -1,0 +1,25 @@
+"""Values that may be unknown, which None says and never 0."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+
+Number = TypeVar("Number", int, float)
+T = TypeVar("T")
+Result = TypeVar("Result")
+
+
+def known(values: Iterable[T | None]) -> list[T]:
+    """Those that are not None, in their order."""
+    return [value for value in values if value is not None]
+
+
+def largest(values: Iterable[Number | None]) -> Number | None:
+    """The largest that is known, None where none is."""
+    return max(known(values), default=None)
+
+
+def given(value: T | None, use: Callable[[T], Result]) -> Result | None:
+    """``use(value)``, None without a value."""
+    return None if value is None else use(value)
