@@ -14,7 +14,7 @@ from typing import Any
 from compilegate.adapters.stores import listed, unless
 from compilegate.domain.errors import NotFoundError
 from compilegate.domain.naming import REFUSED
-from compilegate.domain.optional import given
+from compilegate.domain.optional import map_optional
 from compilegate.domain.production.orphans import FAILED, ExecutionEnd
 
 # Executions on Step Functions: their start, state and end, and answers to waiting tokens.
@@ -113,7 +113,7 @@ def _state(described: Mapping[str, Any]) -> ExecutionState:
         arn=str(described["executionArn"]),
         status=FAILED if refused else str(described["status"]),
         started_at=described["startDate"].timestamp(),
-        ended_at=given(ended, datetime.timestamp),
+        ended_at=map_optional(ended, datetime.timestamp),
         error=str(failure.get("error") or ""),
         cause=str(failure.get("cause") or ""),
         output=output,

@@ -18,7 +18,7 @@ from compilegate.domain.errors import EnvironmentNotReadyError, InvalidInputErro
 from compilegate.domain.flag_change import Override
 from compilegate.domain.formats import plural
 from compilegate.domain.naming import stack_name
-from compilegate.domain.optional import given
+from compilegate.domain.optional import map_optional
 from compilegate.domain.records.flags import HUMAN
 from compilegate.domain.records.ledger import DrainMark
 from compilegate.domain.utc import iso
@@ -168,7 +168,7 @@ def _answer(
     document = {
         "stage": cloud.stage,
         "drained": at is not None,
-        "since": given(at, iso),
+        "since": map_optional(at, iso),
         "by": by,
         "idle": work.idle,
         "in_progress": {

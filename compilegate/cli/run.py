@@ -48,7 +48,7 @@ from compilegate.domain.errors import EnvironmentNotReadyError, InvalidInputErro
 from compilegate.domain.failures import IN_PROGRESS, explain
 from compilegate.domain.flag import OFF, parse_flag
 from compilegate.domain.notes import said
-from compilegate.domain.optional import given
+from compilegate.domain.optional import map_optional
 from compilegate.domain.production.savings import metric_of, wall_seconds_of
 from compilegate.domain.records.production import Review
 from compilegate.flags.backoff import BUSY
@@ -404,7 +404,7 @@ def train(invocation: Invocation, workload: NameArgument, *, wait: WaitOption = 
         "attempts": [
             {key: value for key, value in asdict(run).items() if key != "at"} for run in view.runs
         ],
-        "watch": given(view.review, Review.to_entry),
+        "watch": map_optional(view.review, Review.to_entry),
         "flag": {"told": problem, **asdict(flag)},
     }
     invocation.answer(

@@ -27,7 +27,7 @@ from compilegate.domain import ledger_keys, naming
 from compilegate.domain.errors import InvalidInputError, NotFoundError
 from compilegate.domain.failures import ACTIVE, FAILED, IN_PROGRESS, STOPPED
 from compilegate.domain.formats import UNKNOWN, clock, money, significant
-from compilegate.domain.optional import given
+from compilegate.domain.optional import map_optional
 from compilegate.domain.planning.arms import arm_of, measured_by
 from compilegate.domain.production.attempts import attempt_number, attempt_of
 from compilegate.domain.production.canary import open_rounds
@@ -255,8 +255,8 @@ def read_job(
         arm=None,
         status=str(described["TrainingJobStatus"]),
         detail=str(described.get("FailureReason") or described.get("SecondaryStatus") or ""),
-        started_at=given(started, datetime.timestamp),
-        ended_at=given(ended, datetime.timestamp),
+        started_at=map_optional(started, datetime.timestamp),
+        ended_at=map_optional(ended, datetime.timestamp),
         usd_per_hour=None,
         lines=lines,
     )

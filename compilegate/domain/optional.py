@@ -10,16 +10,16 @@ T = TypeVar("T")
 Result = TypeVar("Result")
 
 
-def known(values: Iterable[T | None]) -> list[T]:
+def without_none(values: Iterable[T | None]) -> list[T]:
     """Those that are not None, in their order."""
     return [value for value in values if value is not None]
 
 
 def largest(values: Iterable[Number | None]) -> Number | None:
     """The largest that is known, None where none is."""
-    return max(known(values), default=None)
+    return max(without_none(values), default=None)
 
 
-def given(value: T | None, use: Callable[[T], Result]) -> Result | None:
+def map_optional(value: T | None, use: Callable[[T], Result]) -> Result | None:
     """``use(value)``, None without a value."""
     return None if value is None else use(value)

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from compilegate.domain import naming
-from compilegate.domain.optional import known
+from compilegate.domain.optional import without_none
 from compilegate.domain.planning.rounds import MOST_RETRIES, THROTTLE_ATTEMPTS
 from compilegate.domain.production.attempts import attempt_number
 from compilegate.domain.production.history import WorkloadHistory
@@ -63,7 +63,7 @@ def requested_runs(trial: Trial, store: ObjectStore) -> list[naming.RunId]:
     names = (key.removeprefix(prefix).removesuffix(".json") for key in store.keys(prefix))
     jobs = (f"{naming.job_base(*of, name)}{naming.FIRST_TRY}" for name in names)
     # Whatever else lies there is no run.
-    return known(naming.job_run(*of, job) for job in jobs)
+    return without_none(naming.job_run(*of, job) for job in jobs)
 
 
 def names_of_runs(trial: Trial, runs: Iterable[naming.RunId]) -> list[str]:

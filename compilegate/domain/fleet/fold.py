@@ -43,7 +43,7 @@ from compilegate.domain.fleet.row import (
     RowFlag,
 )
 from compilegate.domain.followers import PERMANENT
-from compilegate.domain.optional import known, largest
+from compilegate.domain.optional import largest, without_none
 from compilegate.domain.production.attempts import RUN_SECONDS
 from compilegate.domain.production.history import DAY_SECONDS, WorkloadHistory
 from compilegate.domain.production.recorded_run import runs_in_progress
@@ -267,7 +267,7 @@ def _slower_at(history: WorkloadHistory, flag: RowFlag | None, base: Row) -> int
 
 def _last_run(history: WorkloadHistory, before: LastRun | None) -> LastRun | None:
     runs = [LastRun(int(run.ended_at), run.arm, run.finished) for run in history.runs]
-    ended = known([before, *runs])
+    ended = without_none([before, *runs])
     return max(ended, key=lambda run: (run.at, run.arm, run.ok), default=None)
 
 

@@ -18,7 +18,7 @@ from compilegate.domain.flag import STATES as FLAG_STATES
 from compilegate.domain.fleet.month import Amount, Estimate
 from compilegate.domain.fleet.needs import urgency
 from compilegate.domain.fleet.row import NEEDS, NO_TRIAL, PHASES, STALE, UNREADABLE, Row
-from compilegate.domain.optional import known
+from compilegate.domain.optional import without_none
 
 # Of a workload that production no longer trains.
 RETIRED = "retired"
@@ -82,7 +82,7 @@ class Filters:
         check_known("--state", self.state, STATES)
         check_known("--phase", self.phase, PHASES)
         check_known("--need", self.need, (ANY, *NEEDS))
-        owners = sorted(set(known(row.owner for row in rows)))
+        owners = sorted(set(without_none(row.owner for row in rows)))
         of_none = f"none of the {len(rows):,} workloads that have a row"
         check_known("--owner", filter(None, self.owner), owners, f"owns {of_none}")
         instances = sorted({name for row in rows for name in _names_of(row.instance)})

@@ -23,7 +23,7 @@ from compilegate.domain.fleet.month import (
     closes_at,
     month_at,
 )
-from compilegate.domain.optional import known
+from compilegate.domain.optional import without_none
 
 SCHEMA = 1
 FINAL, PROVISIONAL, UNREAD = "final", "provisional", "unread"
@@ -50,7 +50,7 @@ def of_owner(months: Sequence[Month], owner: str, others: Iterable[str | None]) 
     Raises InvalidInputError for an owner of none; ``others`` are those of workloads that may have
     no month here.
     """
-    owners = set(known([*(month.owner for month in months), *others]))
+    owners = set(without_none([*(month.owner for month in months), *others]))
     check_known("--owner", filter(None, [owner]), sorted(owners), "owns no workload")
     return [one for one in months if (one.owner or "") == owner]
 

@@ -10,7 +10,7 @@ from itertools import accumulate, groupby
 from compilegate.domain.arithmetic import ratio
 from compilegate.domain.claims import run_reason
 from compilegate.domain.formats import count, money, money_tick, number, plural, shown, significant
-from compilegate.domain.optional import known
+from compilegate.domain.optional import without_none
 from compilegate.domain.production.savings import failed, metric_of, run_savings, wall_seconds_of
 from compilegate.domain.records.production import ProductionRun
 from compilegate.domain.workload.model import BASELINE
@@ -185,7 +185,7 @@ def _quality_chart(view: HistoryView, events: Sequence[Event]) -> Chart:
 def _margin_band(view: HistoryView, baseline: Sequence[float | None]) -> list[Area]:
     """From the rolling baseline to where it would be worse by the margin."""
     margin = number(view.quality.get("margin"))
-    values = known(baseline)
+    values = without_none(baseline)
     if margin is None or not values:
         return []
     worse = margin if view.quality.get("goal") == "minimize" else -margin
@@ -216,7 +216,7 @@ def _wall_chart(view: HistoryView, events: Sequence[Event]) -> Chart:
         return Chart("wall", WALL, "", missing="No run has recorded its wall clock yet.")
     behind: list[Mark] = [*bands(view), *marks(view, events, named=False)]
     standard = [one.wall_seconds for one in view.standards[view.left_out :]]
-    times = [value for _, value in walls] + known(standard)
+    times = [value for _, value in walls] + without_none(standard)
     seconds = Figure(
         runs_axis(view),
         axis("seconds, compiling included", times, from_zero=True, grid=True),

@@ -20,7 +20,7 @@ from compilegate.domain.claims import (
 from compilegate.domain.flag_change import EVALUATE
 from compilegate.domain.formats import count, duration, fixed, money, shown
 from compilegate.domain.naming import history_key
-from compilegate.domain.optional import given
+from compilegate.domain.optional import map_optional
 from compilegate.domain.production.savings import (
     Savings,
     failed,
@@ -111,7 +111,7 @@ def _document(view: HistoryView, happened: Timeline) -> dict[str, Any]:
             for event in happened.events
         ],
         "events_left_out": happened.left_out,
-        "savings": given(savings, Savings.to_dict),
+        "savings": map_optional(savings, Savings.to_dict),
         "sums": {
             key: asdict(replace(one, points=one.points[-MOST_LISTED:]))
             for key, one in view.sums.items()

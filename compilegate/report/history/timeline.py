@@ -13,7 +13,7 @@ from typing import Any
 from compilegate.domain.arithmetic import mean
 from compilegate.domain.claims import run_reason, verdict_label
 from compilegate.domain.decision import Verdict
-from compilegate.domain.optional import known
+from compilegate.domain.optional import without_none
 from compilegate.domain.production.begin import PROBLEMS
 from compilegate.domain.production.review import SLOWER
 from compilegate.domain.production.savings import failed, metric_of, problem_of, wall_seconds_of
@@ -97,7 +97,7 @@ def _row(view: HistoryView, row: Sequence[Event]) -> list[Event]:
     for event in row:
         run = view.runs[int(event.place) - 1]
         metrics = arms.setdefault(run.arm, [])
-        metrics += known([metric_of(run)])
+        metrics += without_none([metric_of(run)])
     made = Counter(view.runs[int(event.place) - 1].arm for event in row)
     parts = [
         say("row_of_runs", runs=made[arm], arm=arm, metric=view.metric,

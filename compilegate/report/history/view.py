@@ -19,7 +19,7 @@ from compilegate.domain.judging.evidence import Evidence, FullRun, mean_or_none
 from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.judging.monitor import Monitor
 from compilegate.domain.judging.probation import replay_probation
-from compilegate.domain.optional import given, known
+from compilegate.domain.optional import map_optional, without_none
 from compilegate.domain.production.history import WorkloadHistory, latest_promotion
 from compilegate.domain.production.registration import FAULT_VARIABLE
 from compilegate.domain.production.savings import (
@@ -214,7 +214,7 @@ class HistoryView:
     def probation(self) -> Evidence | None:
         """The evidence as the judge reads it, None where there is none or it cannot be read."""
         try:
-            return given(self.evidence, read_evidence)
+            return map_optional(self.evidence, read_evidence)
         except InvalidEvidenceError:
             return None
 
@@ -267,7 +267,7 @@ class HistoryView:
                 walls.extend(before[1])
             if run.arm == BASELINE and run.counts and run.finished:
                 for seen, figure in ((metrics, metric_of(run)), (walls, wall_seconds_of(run))):
-                    seen.extend(known([figure]))
+                    seen.extend(without_none([figure]))
             standards.append(Standard(mean_or_none(metrics), mean_or_none(walls)))
         return standards
 
@@ -321,6 +321,6 @@ def _before_production(evidence: Evidence | None) -> tuple[list[float], list[flo
     if evidence is None:
         return [], []
     runs = evidence.baseline.quality
-    metrics = known(run.metric for run in runs)
+    metrics = without_none(run.metric for run in runs)
     walls = [run.wall_seconds for run in runs if run.wall_seconds]
     return [*evidence.quality.history, *metrics], [*evidence.history_wall_seconds, *walls]

@@ -10,7 +10,7 @@ from typing import Any
 
 from compilegate.domain.claims import FLAG_STATES, Notification, command_at, subject_line
 from compilegate.domain.formats import plural
-from compilegate.domain.optional import known
+from compilegate.domain.optional import without_none
 from compilegate.domain.production.summaries import TimeWindow, WeeklySummary
 from compilegate.domain.utc import day, iso
 from compilegate.domain.workload.model import BASELINE
@@ -90,7 +90,7 @@ def _savings(summaries: Sequence[WeeklySummary]) -> dict[str, Any]:
         for summary in summaries
         if summary.savings and summary.savings.saved_usd is not None
     ]
-    expected = known(saving.expected_usd for saving in savings)
+    expected = without_none(saving.expected_usd for saving in savings)
     return {
         "saved_usd": sum(saving.saved_usd or 0.0 for saving in savings) if savings else None,
         "priced_runs": sum(saving.priced_runs for saving in savings),

@@ -6,7 +6,7 @@ import logging
 
 from compilegate.domain.fleet.month import Month, MonthFigures, history_since, month_of
 from compilegate.domain.fleet.statement import Statement, check_month, of_owner
-from compilegate.domain.optional import known
+from compilegate.domain.optional import without_none
 from compilegate.ports import Services
 from compilegate.usecases.registered import at_once, workload_names
 
@@ -33,7 +33,7 @@ def statement(month: str, services: Services, *, owner: str | None = None) -> St
     missing = sorted(name for name in names if name in suspect or name not in kept)
     read = at_once(lambda name: _read(name, month, services), missing)
     months = [one for name, one in kept.items() if name not in suspect]
-    months += known(read)
+    months += without_none(read)
     owners = [row.owner for row in rows.read]
     return Statement(
         stage=services.settings.stage,

@@ -14,7 +14,7 @@ from compilegate.domain import naming
 from compilegate.domain.claims import command_at, decision_notification
 from compilegate.domain.errors import CompilegateError, NotFoundError
 from compilegate.domain.formats import money
-from compilegate.domain.optional import given
+from compilegate.domain.optional import map_optional
 from compilegate.domain.production.history import WorkloadHistory, latest_promotion
 from compilegate.domain.production.registration import injected_fault
 from compilegate.domain.production.review import SLOWER
@@ -97,7 +97,7 @@ def _evidence(promotion: FlagVersion, past: WorkloadHistory, store: ObjectStore)
         last = review.evidence_key or last
         if review.evidence_key and review.action == PERMANENT:
             break
-    return given(last, partial(_document, store))
+    return map_optional(last, partial(_document, store))
 
 
 def _document(store: ObjectStore, key: str) -> Any:
