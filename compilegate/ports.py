@@ -333,7 +333,9 @@ class JobOutputs(Protocol):
         """A trial's full run, by the s3:// URI of its output; a missing output is invalid."""
 
     def production_run(self, described: Mapping[str, Any], metric: str) -> JobEvidence:
-        """A production job's run, or why it cannot be read; nothing where it did not complete.
+        """A production job's run, or why it cannot be read.
+
+        Of a job that did not complete only whether it ended in the equivalence check.
 
         ``described`` is SageMaker's description of the job. Raises only for a lost connection.
         """

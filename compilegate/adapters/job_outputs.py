@@ -16,7 +16,7 @@ from io import BufferedIOBase, BufferedReader, RawIOBase
 from typing import IO, TYPE_CHECKING, Any
 
 from compilegate.domain.errors import InvalidEvidenceError, NotFoundError
-from compilegate.domain.failures import COMPLETED
+from compilegate.domain.failures import COMPLETED, ENDED
 from compilegate.domain.job_output import (
     FULL,
     STEPS,
@@ -256,7 +256,7 @@ READ = frozenset({
     "schema", "seed", "finished", "compiler", "metrics", "outcomes", "fingerprint", "equivalence",
     "numerics", "initial_loss", "initial_weights_sha256", "final_weights_sha256",
     "final_start_sha256", "peak_memory_gib", "reason", "wall_seconds", "steps", "seconds",
-    "full_run_steps",
+    "full_run_steps", "examining",
 })  # fmt: skip
 logger = logging.getLogger("compilegate")
 
@@ -274,8 +274,15 @@ class StoredOutputs:
         return quality_run(self._left(uri), job=job, metric=metric)
 
     def production_run(self, described: Mapping[str, Any], metric: str) -> JobEvidence:
-        if described.get("TrainingJobStatus") != COMPLETED:
+        status = described.get("TrainingJobStatus")
+        if status not in ENDED:
             return JobEvidence()
+        evidence = self._kept(described, metric)
+        if status == COMPLETED:
+            return evidence
+        return JobEvidence(ended_examined=evidence.result.get("examining") is True)
+
+    def _kept(self, described: Mapping[str, Any], metric: str) -> JobEvidence:
         try:
             return JobEvidence(kept_run(self._read(output_uri(described)), described, metric))
         except NotFoundError as error:

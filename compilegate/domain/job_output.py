@@ -167,7 +167,10 @@ def speed_runs(output: JobOutput, *, job: str) -> Iterator[tuple[str, SpeedRun]]
 
 
 def quality_run(output: JobOutput, *, job: str, metric: str) -> FullRun:
-    """The run of a full job that completed; its position in time is given when it is recorded."""
+    """The run of a full job; its position in time is given when it is recorded.
+
+    It is ``examining`` where the job ended in the equivalence check, after the run.
+    """
     summary = output.summary(FULL)
     metrics = _section(summary, "metrics", job)
     finished = summary.get("finished") is True
@@ -197,6 +200,8 @@ def quality_run(output: JobOutput, *, job: str, metric: str) -> FullRun:
         "final_start_sha256": summary.get("final_start_sha256"),
         **_checks(summary),
     }
+    if finished and summary.get("examining") is True:
+        record["examining"] = True
     outcomes = summary.get("outcomes")
     kept = outcomes_document(outcomes.get(metric)) if isinstance(outcomes, Mapping) else None
     if kept is not None:

@@ -6,9 +6,11 @@ import subprocess
 import sys
 
 import pytest
-from compilegate_runtime import kept
+from compilegate_runtime import kept, memory
 from compilegate_runtime.compilers import NoCompiler
 from compilegate_runtime.device import Processor
+from compilegate_runtime.errors import HyperparameterError
+from compilegate_runtime.ranks import Ranks
 from compilegate_runtime.recorder import Recorder
 
 from tests.training.jobs import SCRIPTS, TRAINING
@@ -222,6 +224,109 @@ def test_figures_are_added_to_a_complete_run_and_change_nothing_of_it(
 
 def test_the_longest_check_takes_three_minutes():
     assert [20.0, 180.0] == [kept.limit_seconds(seconds) for seconds in (1000.0, 1e6)]
+
+
+@pytest.mark.parametrize("limit", ["abc", "nan", "inf", "0", "-1", "86401"])
+def test_a_limit_that_cannot_be_is_refused_before_the_run(tmp_path, monkeypatch, limit):
+    monkeypatch.setenv(kept.LIMIT, limit)
+    with pytest.raises(HyperparameterError, match=f"{kept.LIMIT}.*'{limit}'.*training.environment"):
+        Recorder(tmp_path / "new", {}, steps=2, compiler=NoCompiler(), device=Processor())
+
+
+@pytest.mark.parametrize("killed_by", ["SIGKILL", "SIGTERM"])
+def test_what_ends_the_process_in_the_check_leaves_a_run_that_is_complete_and_examined(
+    tmp_path, killed_by
+):
+    code = f"""
+import os, signal
+from compilegate_runtime import equivalence, job, kept
+from types import SimpleNamespace
+os.environ["{kept.VARIABLE}"] = kept.LAST
+settings = SimpleNamespace(arm="compile", replicate=0, seed=1, compiler="none")
+equivalence.examine = lambda *_, **__: os.kill(os.getpid(), signal.{killed_by})
+with job.recorded(settings, 1, 1) as recorder:
+    recorder.begin_step()
+    recorder.end_step(1.0, samples=4)
+    recorder.finish()
+    recorder.subject = lambda: None
+    recorder.examine()
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=TRAINING, env={"SM_OUTPUT_DATA_DIR": str(tmp_path)}, timeout=30, check=False,
+    )  # fmt: skip
+
+    assert done.returncode != 0
+    left = json.loads((tmp_path / "evidence" / "summary.json").read_text())
+    assert (True, True) == (left["finished"], left["examining"])
+
+
+@pytest.mark.parametrize("others", [True, False])
+def test_the_first_process_is_examining_until_the_others_are_through(recorder, monkeypatch, others):
+    monkeypatch.setenv(kept.VARIABLE, kept.LAST)
+    recorder.subject = lambda: None
+    monkeypatch.setattr(Ranks, "reports", lambda _: [{}, {"finished": True}])
+    monkeypatch.setattr(Ranks, "all_here", lambda *_: others)
+    recorder.examine()
+
+    assert others is not summary(recorder).get("examining", False)
+
+
+@pytest.mark.parametrize(
+    ("machine", "files", "processes", "left"),
+    [
+        (3, {}, "1", 3072),
+        (3, {}, "3", 1024),
+        (None, {}, "1", None),
+        (3, {"memory.max": "max", "memory.current": "9", "memory.stat": "inactive_file 0"}, "1",
+         3072),
+        (3, {"memory.max": "900", "memory.current": "500", "memory.stat": "inactive_file 100"},
+         "2", 250),
+        (3, {"memory/memory.limit_in_bytes": "900", "memory/memory.usage_in_bytes": "500",
+             "memory/memory.stat": "inactive_file 9\ntotal_inactive_file 300"}, "1", 700),
+    ],
+)  # fmt: skip
+def test_memory_that_is_left_is_the_machines_or_its_containers(
+    tmp_path, monkeypatch, *, machine, files, processes, left
+):
+    (tmp_path / "memory").mkdir()
+    for name, text in files.items():
+        (tmp_path / name).write_text(text + "\n")
+    kernel = "MemTotal: 9 kB\n" + ("" if machine is None else f"MemAvailable: {machine} kB\n")
+    (tmp_path / "meminfo").write_text(kernel)
+    monkeypatch.setattr(memory, "MEMINFO", tmp_path / "meminfo")
+    monkeypatch.setattr(memory, "CGROUP", tmp_path)
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", processes)
+
+    assert left == memory.left_bytes()
+
+
+ROOM = """
+import json
+import torch
+from compilegate_runtime import equivalence, memory
+ran = []
+def examined(left, **more):
+    model = torch.nn.Linear(10, 10, bias=False)
+    subject = equivalence.Subject(model, ran.append, [], **more)
+    memory.left_bytes = lambda: left
+    made = equivalence.examine(lambda: memory.with_room(subject))
+    return [one["code"] for one in made["unseen"]], made["parts"]
+# 100 weights: a copy of 4 bytes, gradients of 4; weights and gradients of 8. Of an optimizer's
+# copies three of 4 and of 8 bytes.
+step = {"optimizer": object(), "compiled_step": ran.append}
+print(json.dumps([examined(2399), examined(2400), examined(None), examined(5999, **step),
+                  examined(6000, **step), len(ran)]))
+"""
+
+
+@pytest.mark.training
+def test_where_memory_does_not_suffice_nothing_is_run_and_the_figures_say_so(jobs):
+    lacking, enough = [["out_of_memory"], []], [["too_few_batches"], []]
+    *seen, ran = jobs.run_code(ROOM)
+    codes = [[sorted(set(unseen))[-1:], parts] for unseen, parts in seen]
+    assert [lacking, enough, enough, lacking, enough] == codes
+    assert 0 == ran
 
 
 def test_a_check_whose_time_is_over_ends_by_itself_and_one_that_hangs_with_its_process():

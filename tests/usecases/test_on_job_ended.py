@@ -141,6 +141,26 @@ def test_a_candidates_crash_leaves_the_baselines_runs_to_the_next_candidate(serv
     assert (job_of("q1b17"), False) == (crashed.job, crashed.finished)
 
 
+@pytest.mark.parametrize(
+    ("left", "metric"),
+    [
+        ({"examining": True}, 0.91),
+        ({}, None),  # its process died at its exit
+        ({"examining": True, "finished": False}, None),
+        ({"examining": "True"}, None),
+    ],
+)
+def test_a_job_that_failed_in_the_check_is_the_run_that_it_completed(
+    services: Any, left: dict[str, Any], metric: float | None
+) -> None:
+    put_output(services, job_of("q1b17"), quality_output(17, **left))
+    judge = ScriptedJudge(goes_on_with("compile"))
+    fail(services, "q1b17", judge)
+
+    ((run,),) = (shown.arms[1].runs for shown in judge.shown)
+    assert (metric is not None, metric) == (run.finished, run.metric)
+
+
 def test_what_the_cloud_could_not_run_stops_the_round_in_the_trials_own_name(
     services: Any,
 ) -> None:

@@ -132,12 +132,12 @@ def put_output(services: Any, job: str, body: bytes) -> None:
     services.store.put(naming.job_output_key("bert-docs", TRIAL, job), body)
 
 
-def quality_output(seed: int, metric: float = 0.91, *, wall: float = 60.0) -> bytes:
+def quality_output(seed: int, metric: float = 0.91, *, wall: float = 60.0, **changed: Any) -> bytes:
     steps = [{"step": n, "seconds": 0.03, "samples": 32, "loss": 3.0} for n in range(20)]
     summary = {
         "schema": 1, "finished": True, "seed": seed, "metrics": {"eval_accuracy": metric},
         "wall_seconds": wall, "compiler": {"applied": True, "compile_seconds": 1.0},
-        "fingerprint": {"gpu": "g"}, "initial_loss": 3.0,
+        "fingerprint": {"gpu": "g"}, "initial_loss": 3.0, **changed,
     }  # fmt: skip
     lines = b"".join(json.dumps(step).encode() + b"\n" for step in steps)
     return tarball({"evidence/summary.json": summary, "evidence/steps.jsonl": lines})

@@ -6,6 +6,7 @@ kept is missing in the check, which says so.
 """
 
 import contextlib
+import math
 import os
 import signal
 import threading
@@ -13,12 +14,14 @@ import threading
 from compilegate_runtime.equivalence import STEPS
 from compilegate_runtime.equivalence.batches import leaves, mapped
 from compilegate_runtime.equivalence.unseen import Unseen
+from compilegate_runtime.errors import HyperparameterError
 
 VARIABLE = "COMPILEGATE_EQUIVALENCE"
 FIRST, LAST = "first", "last"
 # Seconds that the check may take; without it this share of a whole run, and three minutes at most.
 LIMIT = "COMPILEGATE_EQUIVALENCE_SECONDS"
 SHARE, MOST_SECONDS = 0.02, 180.0
+LONGEST = 86_400.0  # that can be chosen
 HUNG_SECONDS = 60.0  # beyond the limit, after which a check hangs
 # Batches for which a run compiled further graphs, copies made to find them, and held-out batches.
 FURTHER, COPIES, HELD_OUT = 4, 32, 2
@@ -30,10 +33,29 @@ def weights_asked_for():
     return asked if asked in (FIRST, LAST) else None
 
 
+def chosen_seconds():
+    """Those that the environment gives the check, None where it says nothing.
+
+    Raises HyperparameterError for anything but a positive number of seconds.
+    """
+    chosen = os.environ.get(LIMIT)
+    if not chosen:
+        return None
+    try:
+        seconds = float(chosen)
+    except ValueError:
+        seconds = math.nan
+    if not 0 < seconds <= LONGEST:
+        raise HyperparameterError(
+            f"{LIMIT} must be a number of seconds above 0 and up to {LONGEST:.0f}, got {chosen!r}: "
+            "correct it in training.environment, or leave it out for 2 % of a whole run"
+        )
+    return seconds
+
+
 def limit_seconds(full_run_seconds):
     """Seconds that the check may take in a workload whose whole run takes so many."""
-    chosen = os.environ.get(LIMIT)
-    return float(chosen) if chosen else min(MOST_SECONDS, SHARE * full_run_seconds)
+    return chosen_seconds() or min(MOST_SECONDS, SHARE * full_run_seconds)
 
 
 @contextlib.contextmanager

@@ -7,10 +7,11 @@ step waits for the device: what a step measured is read when the device has pass
 
 import collections
 import contextlib
+import datetime
 import math
 import time
 
-from compilegate_runtime import diagnosis, environment, equivalence, kept
+from compilegate_runtime import diagnosis, environment, equivalence, kept, memory
 from compilegate_runtime.equivalence.unseen import Unseen
 from compilegate_runtime.errors import DivergedError, TrainingError
 from compilegate_runtime.evidence import EvidenceFiles, LossCurve, rounded
@@ -23,6 +24,7 @@ from compilegate_runtime.signals import stopping_later
 
 WRITE_EVERY_SECONDS = 0.25  # what a killed process loses at most, and the steps in flight
 SUMMARY_EVERY_SECONDS = 10.0
+EXAMINED_WITHIN = datetime.timedelta(seconds=kept.HUNG_SECONDS)  # of the first process's own check
 
 
 class Recorder:
@@ -42,6 +44,7 @@ class Recorder:
         self.bad_losses_allowed = 0  # in a row
         self.subject = None  # makes that of the equivalence check, if one is asked for
         self._summary = None  # the last one written
+        kept.chosen_seconds()  # a wrong one is refused now, not at the end
         self._calm = [0.0, 0]  # seconds and steps in which nothing was compiled
         self._run = dict(run)
         self._clock = clock
@@ -260,17 +263,27 @@ class Recorder:
         self.write_summary(states)
 
     def examine(self):
-        """Add the equivalence check's figures; neither its time nor its memory is the run's."""
+        """Add the equivalence check's figures; neither its time nor its memory is the run's.
+
+        Until every process is through with it the summary says ``examining``: what ends a process
+        there, such as a lack of memory, ends a run that is complete.
+        """
         weights = kept.weights_asked_for()
         if self.subject is None or weights is None:
             return
-        limit, figures = kept.limit_seconds(self._full_run_seconds(weights)), None
-        with contextlib.suppress(Unseen, OSError), kept.ending_within(limit):
-            figures = equivalence.examine(self.subject, weights=weights, limit_seconds=limit)
-            self._files.write_summary({**self._summary, "equivalence": figures})
-        if figures is not None:
-            more = diagnosis.asked_for(self.subject, figures, self.folder)
-            self._files.write_summary({**self._summary, "equivalence": figures, **more})
+        limit, more = kept.limit_seconds(self._full_run_seconds(weights)), {}
+        with contextlib.suppress(OSError):
+            self._files.write_summary({**self._summary, "examining": True})
+            with contextlib.suppress(Unseen), kept.ending_within(limit):
+                more["equivalence"] = equivalence.examine(
+                    lambda: memory.with_room(self.subject()), weights=weights, limit_seconds=limit
+                )
+            if any(self._ranks.reports()) and not self._ranks.all_here("examined", EXAMINED_WITHIN):
+                more["examining"] = True
+            self._files.write_summary({**self._summary, **more})
+        if "equivalence" in more:
+            more.update(diagnosis.asked_for(self.subject, more["equivalence"], self.folder))
+            self._files.write_summary({**self._summary, **more})
 
     def _full_run_seconds(self, weights):
         """Of this run, or as the steps of a segment let it expect."""

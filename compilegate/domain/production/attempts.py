@@ -83,10 +83,14 @@ class AttemptEnd:
 
 @dataclass(frozen=True)
 class JobEvidence:
-    """A completed job's run as evidence has it; ``problem`` says why there is none."""
+    """A completed job's run as evidence has it; ``problem`` says why there is none.
+
+    ``ended_examined``: the job did not complete, its run did, and was being examined.
+    """
 
     result: Mapping[str, Any] = field(default_factory=dict)
     problem: str | None = None
+    ended_examined: bool = False
 
 
 NO_ATTEMPT = Attempt()

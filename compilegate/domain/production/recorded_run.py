@@ -186,6 +186,8 @@ def judged_result(
     unfinished = {
         "seed": seed, "metric": None, "wall_seconds": None, "finished": False, "reason": end.reason,
     }  # fmt: skip
+    if evidence.ended_examined:  # its model is lost, and not by the arm
+        return unfinished, False, f"ended in the equivalence check, with its run done: {end.reason}"
     return unfinished, end.about_arm, end.reason
 
 

@@ -48,8 +48,8 @@ class EndedJob:
 
     ``infrastructure``: the cloud could not run it. ``described`` is SageMaker's description, empty
     where it never saw the job. ``asked_arms`` are the arms that a speed job on nodes of its own was
-    asked to measure. ``output`` is read only of a job that completed and is not recorded yet.
-    ``waited``: it could not be run because the account's quota left no room for it.
+    asked to measure. ``output`` is read only of a job that completed, or failed with a full run,
+    and is not recorded yet. ``waited``: the account's quota left no room for it.
     """
 
     run: naming.RunId
@@ -121,6 +121,17 @@ class EndedJob:
     def stopped_by_others(self) -> bool:
         """Whether somebody stopped it, and not the trial itself."""
         return self.was_stopped and not self.stopped_by_trial
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether its end says nothing about the arm: it was stopped, or could not be run."""
+        return self.was_stopped or self.infrastructure
+
+    @property
+    def ended_examined(self) -> bool:
+        """Whether its full run was complete, and the job ended in the equivalence check."""
+        run = self.output.full_run
+        return run is not None and run.finished and run.record.get("examining") is True
 
     @property
     def arms_to_measure(self) -> tuple[str, ...]:
@@ -230,10 +241,9 @@ def _runs(job: EndedJob, evidence: TrialEvidence) -> Iterable[ArmRun]:
     Where a job was stopped, or cut off by the budget, there are none: if the judge still needs the
     run, it requests it again.
     """
-    lost = job.was_stopped or job.infrastructure
-    if lost or job.cut_off(evidence.workload.training.max_runtime_hours):
+    if job.is_lost or job.cut_off(evidence.workload.training.max_runtime_hours):
         return ()
-    if job.status != COMPLETED:
+    if job.status != COMPLETED and not job.ended_examined:
         return _failed_runs(job, evidence)
     if job.output.unreadable is not None:
         raise job.output.unreadable

@@ -58,13 +58,13 @@ def ended_job(
         is_withdrawn = naming.WITHDRAWN in request
         asked = () if is_withdrawn else asked_arms(request["HyperParameters"])
         job = replace(job, asked_arms=asked)
-    if job.status == COMPLETED:
+    if job.status == COMPLETED or (job.run.arm_index is not None and not job.is_lost):
         job = replace(job, output=_output(job, opened, services))
     return job
 
 
 def _output(job: EndedJob, opened: OpenTrial, services: Services) -> OutputRuns:
-    """The runs that a completed job left; no output but a control's excuses a lost connection."""
+    """The runs that a job left; no output but a control's excuses a lost connection."""
     key = naming.job_output_key(opened.trial.workload, opened.trial.trial, job.job)
     uri, outputs = f"s3://{services.store.bucket}/{key}", services.outputs
     try:

@@ -27,6 +27,7 @@ from tests.usecases.production.runs import (
     Production,
     summary_tar,
 )
+from tests.usecases.trial_builder import quality_output
 
 P4, G5 = "ml.p4d.24xlarge", "ml.g5.24xlarge"
 REFUSED = "SageMaker.AmazonSageMakerException"
@@ -149,6 +150,16 @@ def test_a_candidate_that_failed_is_rerun_and_the_baseline_then_fails(
         (run.arm, run.counts, run.finished) for run in promoted.runs()
     ]
     assert words in promoted.runs()[0].reason
+
+
+@pytest.mark.parametrize("left", [{"examining": True}, {}])
+def test_a_job_that_failed_in_the_check_lost_its_model_and_not_by_its_arm(promoted, left):
+    promoted.ends("Failed", FailureReason=OUT_OF_MEMORY, output=quality_output(1, **left))
+
+    assert "rerun" == promoted.record("States.TaskFailed", "{}")["next"]
+    (run,) = promoted.runs()
+    assert (not left, False) == (run.counts, run.finished)
+    assert OUT_OF_MEMORY in run.reason
 
 
 def test_a_job_that_still_trains_is_not_recorded_as_ended(promoted):
