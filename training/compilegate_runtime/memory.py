@@ -51,9 +51,9 @@ def needed_bytes(subject):
 
 def left_bytes():
     """What the machine, or the container, has left for each of its processes; None if unknown."""
-    known = [one for one in (_left_on_machine(), *map(_left_in_group, FILES)) if one is not None]
+    figures = [one for one in (_left_on_machine(), *map(_left_in_group, FILES)) if one is not None]
     processes = os.environ.get("LOCAL_WORLD_SIZE") or os.environ.get("OMPI_COMM_WORLD_LOCAL_SIZE")
-    return min(known) // int(processes or 1) if known else None
+    return min(figures) // int(processes or 1) if figures else None
 
 
 def _left_on_gpu(torch, device):
