@@ -5,6 +5,7 @@ import inspect
 import sys
 from pathlib import Path
 
+from compilegate_runtime.equivalence.batches import leaves
 from compilegate_runtime.errors import NotAppliedError
 from compilegate_runtime.fingerprint import InitialWeights
 from compilegate_runtime.kept import Kept
@@ -238,7 +239,7 @@ def autocast_as_here(torch):
 
 def size_of(args, kwargs):
     """Samples and non-padding tokens of a model's inputs; tokens may be a tensor, or None."""
-    tensors = [value for value in _flat([*args, kwargs]) if getattr(value, "ndim", 0) > 0]
+    tensors = [value for value in leaves([*args, kwargs]) if getattr(value, "ndim", 0) > 0]
     if not tensors:
         return None, None
     named = {**kwargs, **(args[0] if args and isinstance(args[0], dict) else {})}
@@ -248,16 +249,6 @@ def size_of(args, kwargs):
         return samples, mask.sum()
     whole = not words.is_floating_point() and not words.is_complex() and words.ndim == 2
     return samples, words.numel() if whole else None
-
-
-def _flat(values):
-    for value in values:
-        if isinstance(value, dict):
-            yield from _flat(value.values())
-        elif isinstance(value, (list, tuple)):
-            yield from _flat(value)
-        else:
-            yield value
 
 
 def leave_compiling_to_the_arm(torch, compiler, models, source):
