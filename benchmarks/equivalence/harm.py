@@ -18,6 +18,7 @@ from __future__ import annotations
 import functools
 import math
 import statistics
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -31,6 +32,7 @@ from benchmarks.equivalence.job import Runs, Stepping, autocast, evaluating, gra
 
 ABOVE = {"fp32": 1e-5, "bf16": 1e-2}
 DRAWS, SEEDS, MARGIN = 100, (1, 2, 3), 0.01
+Observe = Callable[..., list[dict[str, Tensor]]]
 OTHER_SIZE, SIZES = 5, (None, None, None, 5, 11)
 
 
@@ -49,11 +51,12 @@ def _effect(
     fault: Fault, family: Family, precision: str, device: str, *, double: bool = False
 ) -> tuple[str, float]:
     observe = _stepped if fault.stage == "optimizer" else _observed
-    sides = [observe(one, family, precision, device, double=double) for one in (fault, None)]
+    faulted = observe(fault, family, precision, device, double=double)
+    right = _without_fault(observe, family, precision, device, double=double)
     worst = ("nothing", 0.0)
-    for faulty, right in zip(*sides, strict=True):
-        whole = _length(right, "gradient ")
-        for name, value in right.items():
+    for faulty, sound in zip(faulted, right, strict=True):
+        whole = _length(sound, "gradient ")
+        for name, value in sound.items():
             length = max(float(value.norm()), 0.01 * whole if name.startswith("gradient") else 0.0)
             apart = float((faulty[name] - value).norm())
             effect = (apart / length if length else math.inf) if apart else 0.0
@@ -61,6 +64,14 @@ def _effect(
                 worst, (name, math.inf if math.isnan(effect) else effect), key=lambda one: one[1]
             )
     return worst
+
+
+@functools.lru_cache(maxsize=8)
+def _without_fault(
+    observe: Observe, family: Family, precision: str, device: str, *, double: bool
+) -> list[dict[str, Tensor]]:
+    """The same for every fault of a family."""
+    return observe(None, family, precision, device, double=double)
 
 
 def _compiled(fault: Fault | None, model: nn.Module) -> Any:
