@@ -31,7 +31,6 @@ from tests.usecases.trial_builder import (
 )
 
 HOUR = 3600
-THREE_RUNS = asks_full_runs("compile 1", "baseline 2", "compile 3", usd=None)
 
 
 QUOTA_HOURS = rounds.QUOTA_WAIT_SECONDS / 3600

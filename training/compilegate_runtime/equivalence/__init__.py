@@ -10,12 +10,11 @@ import hashlib
 from pathlib import Path
 
 from compilegate_runtime.equivalence import document
-from compilegate_runtime.equivalence.batches import kept
 from compilegate_runtime.equivalence.parts import STEPS
 from compilegate_runtime.equivalence.subject import Subject
 from compilegate_runtime.equivalence.unseen import Clock, reason_of
 
-__all__ = ["STEPS", "Subject", "digest", "examine", "kept"]
+__all__ = ["STEPS", "Subject", "digest", "examine"]
 
 
 def examine(subject, *, weights="first", limit_seconds=180.0, say=None):
