@@ -65,9 +65,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         print("All trials are made.")
     if _is_older():
         return
-    found = results.summary(records, equivalence.digest(), options.device)
-    results.write(found, options.device, facts=options.table)
-    print("\n".join(results.lines(found)))
+    summary = results.summary(records, equivalence.digest(), options.device)
+    results.write(summary, options.device, facts=options.table)
+    print("\n".join(results.lines(summary)))
 
 
 def _trials(options: argparse.Namespace, records: Records) -> Iterator[Trial]:

@@ -190,9 +190,9 @@ class Diffusion(nn.Module):
         coarse = tokens.transpose(1, 2).unflatten(2, coarse.shape[2:])
         wide = functional.interpolate(coarse, scale_factor=2.0, mode="bilinear")
         x = self.up(self.joined(torch.cat([wide, fine], dim=1)), waves)
-        found = self.out(functional.silu(self.norm(x)))
-        error = functional.mse_loss(found, noise, reduction="none").mean(dim=(1, 2, 3))
-        return (error * (0.5 + time)).mean(), found
+        predicted = self.out(functional.silu(self.norm(x)))
+        error = functional.mse_loss(predicted, noise, reduction="none").mean(dim=(1, 2, 3))
+        return (error * (0.5 + time)).mean(), predicted
 
 
 def pictures(generator: torch.Generator, size: int) -> Batch:
@@ -318,21 +318,21 @@ class Recurrent(nn.Module):
         """``series``: (batch, length + 1, 2)."""
         series = batch["series"]
         hidden = self.start.expand(series.shape[0], -1)
-        told = hidden[:, None].repeat(1, series.shape[1], 1)
+        states = hidden[:, None].repeat(1, series.shape[1], 1)
         for place, x in enumerate(series[:, :-1].unbind(dim=1), start=1):
             reset, update, new = self.into(x).chunk(3, dim=1)
             reset_h, update_h, new_h = self.over(hidden).chunk(3, dim=1)
             keep = torch.sigmoid(update + update_h)
             fresh = torch.tanh(new + torch.sigmoid(reset + reset_h) * new_h)
             hidden = keep * hidden + (1 - keep) * fresh
-            told[:, place] = hidden
-        found = self.out(told)
-        loss = functional.smooth_l1_loss(found, series)
+            states[:, place] = hidden
+        predicted = self.out(states)
+        loss = functional.smooth_l1_loss(predicted, series)
         if self.training:
             fading = torch.exp(-self.progress / 40).squeeze(0)
-            loss = loss + 0.3 * fading * told.pow(2).mean()
+            loss = loss + 0.3 * fading * states.pow(2).mean()
             self.progress.add_(1)
-        return loss, found
+        return loss, predicted
 
 
 def series(generator: torch.Generator, size: int, length: int = 6) -> Batch:

@@ -256,7 +256,7 @@ def duplicates_counted_once(graph: Graph, _place: Place) -> int:
     defect="the row of the padding gets a gradient like any other",
 )  # fmt: skip
 def padding_row_trained(graph: Graph, _place: Place) -> int:
-    """Without effect where a mask keeps it out all the same."""
+    """Without effect where a mask keeps it out anyway."""
     nodes = [node for node in named(graph, "embedding_dense_backward") if node.args[3] == 0]
     for node in nodes:
         node.update_arg(3, -1)
