@@ -32,12 +32,12 @@ def speed_jobs(running):
 
 
 def test_dollars_decide_between_clusters_of_other_prices(trial):
-    """At half the price and the same speed; on two machines 1.6 times as fast."""
-    running = trial(candidates=[TWO, CHEAP], facts=HALF_PRICE, speeds="cheap=1.0,two=1.6")
+    """At half the price and hardly faster; on two machines 1.6 times as fast."""
+    running = trial(candidates=[TWO, CHEAP], facts=HALF_PRICE, speeds="cheap=1.05,two=1.6")
     decision = running.decision()
 
     assert ("promote", "cheap") == (decision["verdict"], decision["candidate"])
-    assert 0.95 < decision["speedup"]["estimate"] < 1.05
+    assert 1.0 < decision["speedup"]["estimate"] < 1.1
     assert decision["saving"]["usd_per_run"] > 0
     assert {"s0a0", "s0b0", "s0c0"} < speed_jobs(running)
     request = running.request("s0b0")["ResourceConfig"]
