@@ -83,6 +83,9 @@ def test_a_job_in_single_precision_is_compared_once(examined):
     [
         ("clearing", {"accumulation"}),
         ("baked", {"gradients"}),
+        ("rare", {"gradients"}),
+        ("teacher", set()),
+        ("fast teacher", {"buffers"}),
         ("optimizer", set()),
         ("rate of the optimizer", {"optimizer"}),
         ("dropout", set()),
@@ -94,6 +97,12 @@ def test_a_job_in_single_precision_is_compared_once(examined):
 )  # fmt: skip
 def test_what_shows_after_a_step_or_at_random_is_seen(examined, name, parts):
     assert (parts, []) == (seen(examined[name]), examined[name]["unseen"])
+
+
+def test_a_frozen_weight_that_a_step_changes_is_compared(examined):
+    (made,) = [one for one in examined["teacher"]["parts"] if one["part"] == "buffers"]
+
+    assert (1, "mean") == (made["compared"], made["where"])
 
 
 def test_a_document_says_in_what_it_was_made(examined):

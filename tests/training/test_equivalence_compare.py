@@ -21,8 +21,15 @@ def ratio(compiled, *eager, epsilon=1e-7, truth=None):
     truth = truth or [TRUE] * len(compiled)
     return compare.compared(["first", "second"], truth, compiled, eager, epsilon)
 
+def again(compiled, eager):
+    "The ratio where the first of six steps runs three times."
+    measured = compare.measured([TRUE] * 8, compiled, [eager])
+    assert compare.is_in_doubt(*measured, 1e-7, [0], 12.0) == (compiled[0] is not eager[0])
+    return compare.figures(["first", "second"], *measured, 1e-7, [[0, 6, 7], [1]])
+
 STILL = off(*[(1e-6, 1e-6)] * 4)
-jump, jumps = (off(*[(1e-6, 1e-3)] * count, *[(1e-6, 1e-6)] * (4 - count)) for count in (1, 2))
+jump, jumps, always = (
+    off(*[(1e-6, 1e-3)] * count, *[(1e-6, 1e-6)] * (4 - count)) for count in (1, 2, 4))
 lost = off(*[(1e-6, 1e-6)] * 4)
 lost[2][1][0] = float("nan")
 none = [[TRUE[0], torch.full((50,), 1e-9, dtype=torch.float64)]] * 4
@@ -47,6 +54,9 @@ normal = torch.randn(3, 32).tolist()
 print(json.dumps({
     "same": ratio(STILL, STILL), "one jump": ratio(jump, STILL), "jumps": ratio(jumps, STILL),
     "eager jumps": ratio(jumps, jumps), "better eager": ratio(jumps, STILL, jumps),
+    "stays": again([always[0], *STILL, STILL[0], *always[:2]], STILL * 2),
+    "moves": again(jump + STILL, STILL * 2),
+    "eager's stays": again(always * 2, always * 2),
     "lost": ratio(lost, STILL), "exact": ratio(STILL, [TRUE] * 4),
     "no gradient": ratio([[TRUE[0], None]] * 4, STILL),
     "rounding itself": ratio([[TRUE[0], -none[0][1]]] * 4, [none[0]] * 4, truth=none),
@@ -80,6 +90,9 @@ def made(jobs):
         ("same", 1.0),
         ("one jump", 1.0),  # over the kink of a ReLU
         ("jumps", 1e3),
+        ("stays", 1e3),  # each time that the step is repeated
+        ("moves", 1.0),
+        ("eager's stays", 1.0),
         ("eager jumps", 1.0),
         ("better eager", 1.0),  # the worst way of eager code is the yardstick
         ("lost", None),  # what is not a number is no rounding, in a single step too

@@ -161,6 +161,33 @@ def baked():
     return subject(model=model)
 
 
+def rare():
+    """Wrong in one of the batches: where a value is beyond all others, as of a row that pads."""
+
+    def tripled(model, rows, labels):
+        if torch.compiler.is_compiling():
+            rows = torch.where((rows > 9).any(), 3 * rows, rows)
+        return loss(model, rows, labels)
+
+    made = subject(model=Of(tripled))
+    made.batches[2][0][0, 0] = 10.0
+    return made
+
+
+def teacher(rate):
+    """A frozen weight follows another one, compiled at a ``rate`` of its own."""
+
+    def following(model, rows, labels):
+        with torch.no_grad():
+            model.mean.lerp_(model.body.bias, rate if torch.compiler.is_compiling() else 0.1)
+        return loss(model, rows, labels)
+
+    parts = {
+        name: torch.nn.Parameter(torch.ones(16), requires_grad=False) for name in ("mean", "still")
+    }
+    return subject(model=Of(following, **parts))
+
+
 def optimizer(factor=1.0):
     made = subject()
     adam = torch.optim.AdamW(made.model.parameters(), lr=1e-2)
@@ -224,7 +251,8 @@ DROPOUTS = (of_another_rate, of_another_scale, standing_still, of_another_backwa
 CASES = {
     "fp32": whole,
     **{name: functools.partial(whole, name, "bf16") for name in BACKENDS},
-    "clearing": clearing, "baked": baked, "optimizer": optimizer,
+    "clearing": clearing, "baked": baked, "optimizer": optimizer, "rare": rare,
+    "teacher": functools.partial(teacher, 0.1), "fast teacher": functools.partial(teacher, 0.2),
     "rate of the optimizer": functools.partial(optimizer, 1.01),
     "dropout": functools.partial(dropping, precision="bf16"),
     "inductor": by_inductor,
@@ -344,6 +372,9 @@ INPUTS = {
     "no loss": (functools.partial(of, lambda *how: {"logits": loss(*how)}), "no_loss"),
     "a loss that moves nothing": (
         functools.partial(of, lambda *how: loss(*how).detach()), "no_gradient",
+    ),
+    "a loss that is flat": (
+        functools.partial(of, lambda *how: (loss(*how) - 1e6).relu()), "no_gradient",
     ),
     "no way to compile": (lambda: of(precision="bf16", compile_anew=None), "cannot_compile"),
     "never compiled": (

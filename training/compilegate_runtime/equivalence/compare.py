@@ -5,7 +5,10 @@ and n counts values:
 
     length(p, t) = max(|p64(t)|, FLOOR |G64(t)| sqrt(n(p) / n(G)))
     e(p, t)      = |p(t) - p64(t)| / length(p, t)
-    ratio(p)     = (upper median over t of e_compiled) / max(epsilon, second over t of e_eager)
+    stays(p, t)  = min over the runs of step t of e(p, t)
+    yardstick(p) = max(epsilon, upper quartile over t of e_eager)
+    ratio(p)     = max(upper median over t of e_compiled / yardstick(p),
+                       max over repeated t of stays_compiled / max(yardstick(p), stays_eager))
 
 The floor is for tensors whose true value is rounding itself, such as the gradient of a bias before
 a normalisation: they have no relative error. Eager's error is that of the worst among ways that are
@@ -15,9 +18,11 @@ chance.
 
 Gradients jump where a value passes the kink of a ReLU or a maximum. A rounding that does this makes
 an error of a thousandth of a gradient, in a few steps of many: in small networks seldom enough that
-eager code has none of it. So no single step decides. With the fraction f of steps in which compiled
-code jumps, the median is one with f > 1/2 and the second largest of eager's with much smaller f.
-A number that is not finite is no rounding in any step.
+eager code has none of it. So no single run of a step decides. A step whose error is large is run
+again on its batch, from weights that are moved otherwise: other values lie at a kink then, while a
+fault that the batch causes stays. With the fraction f of runs in which compiled code jumps, all of
+n runs of a step do with f**n. The median is a jump with f > 1/2, eager's quartile with f > 1/4.
+A number that is not finite is no rounding in any run.
 """
 
 import math
@@ -71,14 +76,28 @@ def errors(truth, made):
 
 
 def compared(names, truth, compiled, eagers, epsilon):
-    """The worst ratio of ``compiled`` to the worst of ``eagers``, as a part of the document.
+    """``figures`` of steps that ran once, each a list of tensors by ``names``."""
+    return figures(names, *measured(truth, compiled, eagers), epsilon)
 
-    Each is a list of steps, each step a list of tensors by ``names``. ``ratio`` is None where
-    compiled code gave no finite number.
+
+def measured(truth, compiled, eagers):
+    """(``errors`` of compiled code by step, those of each way to compute eagerly)."""
+    made, *plain = (
+        [errors(true, own) for true, own in zip(truth, one)]  # noqa: B905 - Python 3.8
+        for one in (compiled, *eagers)
+    )
+    return made, plain
+
+
+def figures(names, made, plain, epsilon, steps=()):
+    """The worst ratio of what is ``measured`` to the worst way of eager code, as a document's part.
+
+    ``steps`` are the numbers of each step's runs. ``ratio`` is None where compiled code gave no
+    finite number.
     """
-    made = [errors(true, own) for true, own in zip(truth, compiled)]  # noqa: B905 - Python 3.8
-    plain = [[errors(true, own) for true, own in zip(truth, one)] for one in eagers]  # noqa: B905
-    tensors = [(*of_tensor(made, plain, epsilon, place), place) for place in range(len(names))]
+    tensors = [
+        (*of_tensor(made, plain, epsilon, place, steps), place) for place in range(len(names))
+    ]
     ratio, error, yardstick, number, place = max(tensors)
     return {
         "compared": len(names),
@@ -95,18 +114,39 @@ def compared(names, truth, compiled, eagers, epsilon):
     }
 
 
-def of_tensor(made, plain, epsilon, place):
-    """(ratio, error, eager's error, number of the step) of the tensor at a place.
+def of_tensor(made, plain, epsilon, place, steps=()):
+    """(ratio, error, eager's error, number of the run) of the tensor at a place.
 
-    ``made`` are the ``errors`` of each step, ``plain`` those of each way to compute eagerly.
+    ``made`` are the ``errors`` of each run, ``plain`` those of each way to compute eagerly,
+    ``steps`` the numbers of each step's runs: one that ran once alone decides nothing.
     """
-    middle, second = (len(made) - 1) // 2, min(1, (len(made) - 1) // 2)
-    own = sorted(((step[0][place], number) for number, step in enumerate(made)), reverse=True)
-    yardstick = max(
-        sorted((step[0][place] for step in eager), reverse=True)[second] for eager in plain
-    )
-    error, number = own[0] if own[0][0] == math.inf else own[middle]
-    return error / max(epsilon, yardstick), error, yardstick, number
+    own = sorted(((run[0][place], number) for number, run in enumerate(made)), reverse=True)
+    error, number = own[0] if own[0][0] == math.inf else own[(len(made) - 1) // 2]
+    yardstick = _yardstick(plain, place)
+    seen = [(error / max(epsilon, yardstick), error, yardstick, number)]
+    for runs in steps:
+        if len(runs) > 1:
+            seen.append(_staying(made, plain, epsilon, place, runs))
+    return max(seen)
+
+
+def is_in_doubt(made, plain, epsilon, runs, most):
+    """Whether an error of any tensor has stayed in all ``runs`` of a step, above this ratio."""
+    places = range(len(made[0][0]))
+    ratios = (_staying(made, plain, epsilon, place, runs)[0] for place in places)
+    return any(most < ratio < math.inf for ratio in ratios)
+
+
+def _staying(made, plain, epsilon, place, runs):
+    """``of_tensor`` of what stays in all runs of a step."""
+    error, *eager = (min(one[run][0][place] for run in runs) for one in (made, *plain))
+    yardstick = max(_yardstick(plain, place), *eager)
+    return error / max(epsilon, yardstick), error, yardstick, runs[0]
+
+
+def _yardstick(plain, place):
+    quarter = len(plain[0]) // 4
+    return max(sorted((run[0][place] for run in way), reverse=True)[quarter] for way in plain)
 
 
 def worst(figures):

@@ -1,32 +1,27 @@
 """What of a training is compared, part by part: each compiled, eager and in double precision."""
 
 import math
-import statistics
 
 from compilegate_runtime.equivalence.arithmetic import SINGLE
 from compilegate_runtime.equivalence.compare import compared, worst
+from compilegate_runtime.equivalence.steps import Steps
 from compilegate_runtime.equivalence.unseen import Unseen
 
 STEPS = 4
 AGAIN = 2  # steps on batches of which there is one
-IN_DOUBT = 8  # steps where the ratio is large
-DOUBTFUL = 12.0  # a ratio that sound compilers seldom have
-NEAR = 1e-3  # single precision's error at most; that of 8 or 11 bits is larger
 HELD_OUT = 2  # batches of the evaluation
 
 
 def gradients(subject, arithmetic):
-    """Gradients of every weight in the first steps, and the buffers after each of them."""
+    """Gradients of every weight in the first steps, and what else each of them left."""
     if len(subject.batches) < STEPS:
         raise Unseen("too_few_batches", f"{len(subject.batches)} of {STEPS}")
     steps = [[batch] for batch in subject.batches[:STEPS]]
-    made, (truth, compiled, eagers) = _gradients(subject, arithmetic, "gradients", steps)
-    yield _part("gradients", arithmetic, made)
-    names = [name for name, _ in subject.model.named_buffers()]
-    if names:
-        eager = [one.buffers for one in eagers]
-        made = compared(names, truth.buffers, compiled.buffers, eager, arithmetic.epsilon)
-        yield _part("buffers", arithmetic, _without_total(made))
+    made = Steps(subject, arithmetic, "gradients", steps)
+    yield _part("gradients", arithmetic, made.figures("gradients"))
+    buffers = made.figures("buffers")
+    if buffers is not None:
+        yield _part("buffers", arithmetic, _without_total(buffers))
 
 
 def last_batch(subject, arithmetic):
@@ -90,27 +85,8 @@ PARTS = (gradients, last_batch, recompiled, accumulation, evaluation, optimizer,
 
 def _again(subject, arithmetic, part, batches, number=0):
     """Some steps on the same batches, between which the weights move."""
-    made, _ = _gradients(subject, arithmetic, (part, number), [batches] * AGAIN)
-    return _part(part, arithmetic, _without_total(made))
-
-
-def _gradients(subject, arithmetic, name, steps):
-    """(figures, what they are of); a large ratio is looked at in more steps."""
-    names = [one for one, weight in subject.model.named_parameters() if weight.requires_grad]
-    truth, compiled, eagers = trained = arithmetic.trained(name, steps)
-    eager = [one.gradients for one in eagers]
-    made = compared(names, truth.gradients, compiled.gradients, eager, arithmetic.epsilon)
-    far = statistics.median(made["total"]["eager"])
-    if arithmetic.name == SINGLE and far > NEAR:
-        raise Unseen("autocast_inside", f"eager code itself is {far:.2g} from double precision")
-    if made["ratio"] is not None and made["ratio"] > DOUBTFUL:
-        further = steps * (IN_DOUBT // len(steps) - 1)
-        more, others, moved = arithmetic.trained(name, further, first=len(steps))
-        made = compared(
-            names, truth.gradients + more.gradients, compiled.gradients + others.gradients,
-            [a + b.gradients for a, b in zip(eager, moved)], arithmetic.epsilon,  # noqa: B905
-        )  # fmt: skip
-    return made, trained
+    made = Steps(subject, arithmetic, (part, number), [batches] * AGAIN)
+    return _part(part, arithmetic, _without_total(made.figures("gradients")))
 
 
 def _part(part, arithmetic, figures):

@@ -6,6 +6,7 @@ gradient, whose error would grow from step to step.
 """
 
 import contextlib
+import math
 from collections import namedtuple
 
 from compilegate_runtime.equivalence import batches as of_batches
@@ -98,6 +99,8 @@ class Side:
         conditions.seed(torch, seed)
         gradients = self.gradients(batch)
         length = _norm(torch, gradients.values())
+        if not length:
+            return math.inf
         shift = SHIFT * _norm(torch, gradients) / length
         for share in (1.0, -2.0, 1.0):  # there, to the other side, and back
             with torch.no_grad():
@@ -142,7 +145,7 @@ class Side:
         (loss * self._scale).backward()
 
     def _take(self, made):
-        """Keep gradients and buffers."""
+        """Keep gradients, buffers, and weights that do not train but have changed."""
         torch, model = self._torch, self._subject.model
         trained = [one for one in model.parameters() if one.requires_grad]
         with torch.no_grad():
@@ -150,7 +153,8 @@ class Side:
                 if one.grad is not None and self._scale != 1:
                     one.grad.div_(self._scale)
             made.gradients.append([sampled(torch, one.grad, len(trained)) for one in trained])
-            made.buffers.append([sampled(torch, one) for one in model.buffers()])
+            state = [*model.buffers(), *self._weights.moved()]
+            made.buffers.append([sampled(torch, one, len(state)) for one in state])
 
 
 def scalar(torch, output):

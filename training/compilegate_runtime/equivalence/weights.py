@@ -22,6 +22,7 @@ class Weights:
     def __init__(self, torch, model):
         self._torch = torch
         self._modules = list(model.modules())
+        self._names = [name for name, _ in model.named_parameters()]
         self._own = [*model.parameters(), *model.buffers()]
         self._start = [one.detach().clone() for one in self._own]
         self._gradients = [(one, one.grad) for one in model.parameters()]
@@ -70,6 +71,14 @@ class Weights:
                     epsilon = torch.finfo(now.dtype).eps
                     value = value.to(now.dtype) * (1 + ROUNDINGS * epsilon * noise)
                 now.copy_(value)
+
+    def moved(self):
+        """The value of each ``frozen`` weight, None where it is what it was."""
+        starts = dict(zip(self._names, self._start))  # noqa: B905 - Python 3.8
+        return [
+            None if _is_equal(self._torch, one, starts[name]) else one
+            for name, one in frozen(self._modules[0])
+        ]
 
     def changes(self):
         """What has become another attribute of a module since it was placed."""
@@ -132,6 +141,25 @@ class Weights:
                 wide[id(own)].copy_(own)
                 wide[id(own)].grad = None
         return wide
+
+
+def frozen(model):
+    """(name, weight) of those that do not train, but that a step may change: an average, a teacher.
+
+    Weights of a class of their own, such as quantised ones, are left out: they have no values to
+    be compared.
+    """
+    return [
+        (name, one)
+        for name, one in model.named_parameters()
+        if not one.requires_grad and one.is_floating_point() and type(one).__name__ == "Parameter"
+    ]
+
+
+def _is_equal(torch, now, start):
+    """Whether both are the same to the bit, what is not a number included."""
+    bits = (one.detach().reshape(-1).view(torch.uint8) for one in (now, start.to(now.dtype)))
+    return now.shape == start.shape and torch.equal(*bits)
 
 
 def _noise(torch, tensor, number, place):

@@ -1,0 +1,83 @@
+"""Steps of a training as they are compared; one in doubt is run again from other weights."""
+
+import statistics
+
+from compilegate_runtime.equivalence import compare
+from compilegate_runtime.equivalence.arithmetic import SINGLE
+from compilegate_runtime.equivalence.unseen import Unseen
+from compilegate_runtime.equivalence.weights import frozen
+
+REPEATS = 3  # of a step in doubt
+DOUBTFUL = 12.0  # a ratio that sound compilers seldom have in one step
+NEAR = 1e-3  # single precision's error at most; that of 8 or 11 bits is larger
+INFORMATIVE = 2  # steps with a gradient, less of which say nothing
+
+
+class Steps:
+    """Errors of some steps, by what they left: ``gradients``, and ``buffers`` with frozen weights.
+
+    ``runs`` are the numbers of each step's runs. Each of ``steps`` is a list of batches, ``name``
+    says which. Raises Unseen.
+    """
+
+    def __init__(self, subject, arithmetic, name, steps):
+        self._model, self._arithmetic = subject.model, arithmetic
+        self._names = {
+            "gradients": [one for one, it in self._model.named_parameters() if it.requires_grad],
+            "buffers": [one for one, _ in (*self._model.named_buffers(), *frozen(self._model))],
+        }
+        self._errors, self._changed, self._informative = {}, set(), 0
+        self.runs = [[number] for number in range(len(steps))]
+        self._add(arithmetic.trained(name, steps))
+        far = statistics.median(whole for _, whole in self._errors["gradients"][1][0])
+        if arithmetic.name == SINGLE and far > NEAR:
+            raise Unseen("autocast_inside", f"eager code itself is {far:.2g} from double precision")
+        for _ in range(REPEATS):
+            self._repeat(name, steps)
+
+    def figures(self, kind):
+        """Figures of a kind; None where there is nothing of it."""
+        if kind == "buffers" and not self._changed:
+            return None
+        figures = compare.figures(
+            self._names[kind], *self._errors[kind], self._arithmetic.epsilon, self.runs
+        )
+        if kind == "buffers":
+            return {**figures, "compared": len(self._changed)}
+        if self._informative < INFORMATIVE and figures["ratio"] is not None:
+            raise Unseen("no_gradient", f"{self._informative} steps have a gradient other than 0")
+        return figures
+
+    def _repeat(self, name, steps):
+        doubt = [runs for runs in self.runs if self._is_in_doubt(runs)]
+        if doubt:
+            first = sum(len(runs) for runs in self.runs)
+            again = [steps[runs[0]] for runs in doubt]
+            which = (name, *(runs[0] for runs in doubt))
+            self._add(self._arithmetic.trained(which, again, first=first))
+            for number, runs in enumerate(doubt, first):
+                runs.append(number)
+
+    def _is_in_doubt(self, runs):
+        epsilon = self._arithmetic.epsilon
+        return any(
+            compare.is_in_doubt(*measured, epsilon, runs, DOUBTFUL)
+            for measured in self._errors.values()
+        )
+
+    def _add(self, trained):
+        truth, compiled, eagers = trained
+        for kind in self._names:
+            true, own, *ways = (getattr(one, kind) for one in (truth, compiled, *eagers))
+            made, plain = compare.measured(true, own, ways)
+            if kind in self._errors:
+                before, ways = self._errors[kind]
+                made = before + made
+                # A way that is as good for some of the batches alone is the last, and left out.
+                plain = [one + more for one, more in zip(ways, plain)]  # noqa: B905 - Python 3.8
+            self._errors[kind] = made, plain
+        for step in (*truth.buffers, *compiled.buffers, *eagers[0].buffers):
+            self._changed.update(place for place, one in enumerate(step) if one is not None)
+        self._informative += sum(
+            any(one is not None and bool(one.any()) for one in step) for step in truth.gradients
+        )
