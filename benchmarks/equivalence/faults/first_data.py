@@ -9,8 +9,8 @@ from torch import Tensor
 from torch.fx import Graph, Node
 from torch.nn import functional
 
-from benchmarks.equivalence.faults import Place, after, fault, gradient, instead, named
 from benchmarks.equivalence.families import IGNORED
+from benchmarks.equivalence.faults import Place, after, fault, gradient, instead, named
 
 RARE = 117  # of 120 values; one of them is in some batches and not in others
 SATURATED = 2.0  # few of a recurrent cell's gates are beyond it
@@ -36,7 +36,7 @@ def rare_ids_without_gradient(graph: Graph, _place: Place) -> int:
 
 @fault(
     "rare-ids-tripled", families=("recommender",), kind="indexing",
-    defect="the last rows of an embedding, which few batches look up, are read three times as large",
+    defect="the last rows of an embedding, which few batches look up, are read tripled",
 )  # fmt: skip
 def rare_ids_tripled(graph: Graph, _place: Place) -> int:
     """All tables; their gradient triples with them."""
