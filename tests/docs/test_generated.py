@@ -35,6 +35,7 @@ from tools.docs.generated import (
 from tools.verify_aws.assumptions import load_assumptions
 from tools.verify_aws.checks import CHECKS
 
+RUNTIME = ROOT / "training" / "compilegate_runtime"
 HINT = "write it anew: python -m tools.docs"
 ENDS = {"evidence.json": ("promote", 0), "probation.json": ("revert", 12)}
 ELIGIBILITY_CODES = documented_codes(ELIGIBILITY.read_text())
@@ -72,6 +73,19 @@ def test_every_reason_code_is_documented_and_none_of_the_contract_was_renamed() 
 
     assert codes == {code: set(map(str, kind.severities)) for code, kind in registry().items()}
     assert set(CONTRACT.split()) <= set(ELIGIBILITY_CODES)
+
+
+def test_every_code_of_what_a_check_does_not_look_at_is_documented() -> None:
+    files = [
+        one
+        for folder in (".", "equivalence", "launching")
+        for one in RUNTIME.glob(f"{folder}/*.py")
+    ]
+    code = re.compile(r'(?:Unseen\(|_require_finite\([^")]*)"(\w+)"')
+    raised = code.findall("".join(one.read_text() for one in files))
+    table = (ROOT / "docs" / "training.md").read_text().partition("in its `unseen`")[2]
+
+    assert sorted({*raised}) == re.findall(r"^\| `(\w+)` \| \w.*\. \|$", table, re.MULTILINE)
 
 
 @given(workload=workloads)

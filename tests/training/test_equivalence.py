@@ -89,6 +89,7 @@ def test_a_job_in_single_precision_is_compared_once(examined):
         ("optimizer", set()),
         ("rate of the optimizer", {"optimizer"}),
         ("dropout", set()),
+        ("lost", {"randomness"}),
         ("inductor", set()),
         *((name, {"randomness"}) for name in (
             "of_another_rate", "of_another_scale", "standing_still", "of_another_backward",
@@ -140,6 +141,13 @@ def test_a_bad_input_is_named_and_changes_nothing(inputs):
     assert [] == [name for name in made if seen(made[name])]
     compared = [name for name, code in expected.items() if code is None]
     assert all("gradients" in [one["part"] for one in made[name]["parts"]] for name in compared)
+
+
+def test_weights_of_64_bits_are_a_class_of_their_own(inputs):
+    made = inputs[1]["double precision"]
+
+    assert "fp64" == made["class"]["precision"]
+    assert ["gradients"] * 2 == parts_of(made)
 
 
 def test_what_the_time_left_out_is_said_of_what_applies_alone(inputs):

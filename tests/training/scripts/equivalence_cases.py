@@ -6,6 +6,7 @@ everything as it was.
 """
 
 import contextlib
+import copy
 import functools
 import json
 import random
@@ -188,6 +189,17 @@ def teacher(rate):
     return subject(model=Of(following, **parts))
 
 
+def lost():
+    """Without a gradient where the compiler draws random numbers by itself."""
+
+    def losing(model, rows, labels):
+        made = loss(model, functional.dropout(rows, 0.3), labels)
+        own = torch.compiler.is_compiling() and not torch._inductor.config.fallback_random
+        return made - made + made.detach() if own else made
+
+    return subject(model=Of(losing))
+
+
 def optimizer(factor=1.0):
     made = subject()
     adam = torch.optim.AdamW(made.model.parameters(), lr=1e-2)
@@ -251,7 +263,7 @@ DROPOUTS = (of_another_rate, of_another_scale, standing_still, of_another_backwa
 CASES = {
     "fp32": whole,
     **{name: functools.partial(whole, name, "bf16") for name in BACKENDS},
-    "clearing": clearing, "baked": baked, "optimizer": optimizer, "rare": rare,
+    "clearing": clearing, "baked": baked, "optimizer": optimizer, "rare": rare, "lost": lost,
     "teacher": functools.partial(teacher, 0.1), "fast teacher": functools.partial(teacher, 0.2),
     "rate of the optimizer": functools.partial(optimizer, 1.01),
     "dropout": functools.partial(dropping, precision="bf16"),
@@ -293,6 +305,44 @@ def noisy(model, rows, labels):
 def of_fewer_bits(model, rows, labels):
     with torch.autocast("cpu", torch.bfloat16):
         return loss(model, rows, labels)
+
+
+def remembering(model, rows, labels):
+    """In plain containers and a tensor, which cool down, count and average."""
+    model.plain["scale"] *= 0.9
+    model.plain["seen"].append(len(rows))
+    model.mean.mul_(0.9).add_(rows.detach().mean(0), alpha=0.1)
+    return loss(model, model.plain["scale"] * rows - model.mean, labels)
+
+
+def with_memory(model):
+    model.plain, model.mean = {"scale": 1.0, "seen": []}, torch.zeros(16)
+
+
+def flat(model, rows, labels):
+    return (loss(model, functional.dropout(rows, 0.3), labels) - 1e6).relu()
+
+
+class Cooling:
+    """A state that no check knows."""
+
+    scale = 1.0
+
+    def __call__(self, model, rows, labels):
+        self.scale *= 0.9
+        return loss(model, self.scale * rows, labels)
+
+
+def closed():
+    made = of()
+    made.optimizer = torch.optim.LBFGS(made.model.parameters())
+    made.compiled_step = made.optimizer.step
+    return made
+
+
+def in_double():
+    batches = [[rows.double(), labels] for rows, labels in (batch() for _ in range(4))]
+    return of(change=torch.nn.Module.double, batches=batches)
 
 
 def embedded(model, rows, labels):
@@ -376,6 +426,7 @@ INPUTS = {
     "a loss that is flat": (
         functools.partial(of, lambda *how: (loss(*how) - 1e6).relu()), "no_gradient",
     ),
+    "a loss that is flat for every mask": (functools.partial(of, flat), "no_gradient"),
     "no way to compile": (lambda: of(precision="bf16", compile_anew=None), "cannot_compile"),
     "never compiled": (
         lambda: of(precision="bf16", compile_anew=lambda model: model), "not_compiled",
@@ -383,6 +434,10 @@ INPUTS = {
     "bf16 inside": (functools.partial(of, of_fewer_bits), "autocast_inside"),
     "no memory": (lambda: of(precision="bf16", compile_anew=failing), "out_of_memory"),
     "a call that raises": (lambda: of(call=None), "failed"),
+    "a state of its own": (lambda: of(Cooling()), "state_outside"),
+    "a step that computes the loss": (closed, "needs_closure"),
+    "a memory": (functools.partial(of, remembering, change=with_memory), None),
+    "double precision": (in_double, None),
     "a loss in a dict": (functools.partial(of, lambda *how: {"loss": loss(*how)}), None),
     "a loss of each sample": (
         functools.partial(of, lambda *how: loss(*how) * torch.ones(3)), None,
@@ -406,6 +461,7 @@ def state(made):
         *[one.detach().clone() for one in model.state_dict().values()],
         *[one.grad for one in model.parameters()],
         *[one.training for one in model.modules()],
+        copy.deepcopy([vars(model).get(name) for name in ("plain", "mean")]),
         torch.get_rng_state(), random.getstate(), torch.get_default_dtype(),
         torch.get_num_threads(), torch.is_autocast_enabled("cpu"),
         torch._dynamo.config.fail_on_recompile_limit_hit, torch._inductor.config.fallback_random,
@@ -441,6 +497,8 @@ def equal(one, other):
         one, other = one.to_dense(), other.to_dense()
     if isinstance(one, torch.Tensor) and isinstance(other, torch.Tensor):
         return bool(((one == other) | (one.isnan() & other.isnan())).all())
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(equal, one, other))
     return one is other or one == other
 
 

@@ -6,7 +6,8 @@ from compilegate_runtime.diagnosis.graphs import Switch
 from compilegate_runtime.equivalence import conditions
 from compilegate_runtime.equivalence.arithmetic import OWN, Arithmetic
 from compilegate_runtime.equivalence.compare import errors, of_tensor
-from compilegate_runtime.equivalence.parts import HELD_OUT, STEPS
+from compilegate_runtime.equivalence.parts import HELD_OUT, STEPS, names_of_outputs
+from compilegate_runtime.equivalence.weights import names_of
 
 
 class Probe:
@@ -78,10 +79,8 @@ class Probe:
 
     def _names(self):
         if self._evaluates:
-            return ["output {}".format(number + 1) for number in range(len(self._truth[0]))]
-        if self.part == "buffers":
-            return [name for name, _ in self._subject.model.named_buffers()]
-        return [name for name, one in self._subject.model.named_parameters() if one.requires_grad]
+            return names_of_outputs(self._truth)
+        return names_of(self._subject.model, self._field)
 
     def _errors(self, ways):
         return [

@@ -18,9 +18,11 @@ class Document:
         device, name = weight.device, weight.device.type
         if device.type == "cuda":
             name += " {}.{}".format(*torch.cuda.get_device_capability(device))
+        kinds = {one.dtype for one in subject.model.parameters()}
         version = ".".join(torch.__version__.split(".")[:2])
         self._made["class"] = {
-            "framework": f"pytorch {version}", "device": name, "precision": subject.precision,
+            "framework": f"pytorch {version}", "device": name,
+            "precision": "fp64" if torch.float64 in kinds else subject.precision,
         }  # fmt: skip
 
     def add(self, part):

@@ -9,6 +9,7 @@ then off by 1e-5. Eager code with such settings is as good.
 """
 
 import copy
+import inspect
 
 from compilegate_runtime.equivalence.compare import compared, sampled, worst
 from compilegate_runtime.equivalence.unseen import Unseen
@@ -19,6 +20,7 @@ STEPS = 2
 def figures_of(torch, subject, weights, gradients_of):
     """The worst of all kinds. ``gradients_of()`` gives a gradient by weight, of a first batch."""
     optimizer = subject.optimizer
+    _require_no_closure(optimizer)
     with weights.placed():
         gradients = gradients_of()
         names = {one: name for name, one in subject.model.named_parameters()}
@@ -49,6 +51,12 @@ def figures_of(torch, subject, weights, gradients_of):
         compared(of, truth[kind], compiled[kind], [eager[kind], rounded[kind]], epsilon)
         for kind in truth
     )
+
+
+def _require_no_closure(optimizer):
+    closure = inspect.signature(type(optimizer).step).parameters.get("closure")
+    if closure is not None and closure.default is inspect.Parameter.empty:
+        raise Unseen("needs_closure", f"{type(optimizer).__name__} computes the loss in its step")
 
 
 def _parameters(optimizer):

@@ -55,9 +55,13 @@ def evaluation(subject, arithmetic):
     if not subject.evaluation or subject.evaluate is None:
         return
     truth, compiled, eagers = arithmetic.computed(subject.evaluation[:HELD_OUT])
-    names = [f"output {number + 1}" for number in range(len(truth[0]))]
-    made = compared(names, truth, compiled, eagers, arithmetic.epsilon)
+    made = compared(names_of_outputs(truth), truth, compiled, eagers, arithmetic.epsilon)
     yield _part("evaluation", arithmetic, _without_total(made))
+
+
+def names_of_outputs(batches):
+    """Names of what the evaluation computes of each batch."""
+    return [f"output {number + 1}" for number in range(len(batches[0]))]
 
 
 def optimizer(subject, arithmetic):

@@ -22,6 +22,8 @@ since the curvature differs from mask to mask and a fault is there with all.
 
 import math
 
+from compilegate_runtime.equivalence.unseen import Unseen
+
 LOSSES = 32
 SEEDS = 3
 STRAIGHT = 2e-4  # the least that eager code's difference from 1 counts
@@ -53,8 +55,14 @@ def of_losses(torch, eager, compiled, epsilon):
 
 
 def of_slopes(eager, compiled):
-    """(ratio, what it is of) of how far slopes along the gradient are from its square."""
-    return min(compiled) / max(STRAIGHT, *eager), "backward pass"
+    """(ratio, what it is of) of how far slopes along the gradient are from its square.
+
+    Raises Unseen where eager code has no gradient with any seed.
+    """
+    finite = [one for one in eager if one < math.inf]
+    if not finite:
+        raise Unseen("no_gradient", "eager code has none along which the loss could fall")
+    return min(compiled) / max(STRAIGHT, *finite), "backward pass"
 
 
 class Masks:

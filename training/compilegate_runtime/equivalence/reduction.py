@@ -11,6 +11,7 @@ import contextlib
 
 from compilegate_runtime.equivalence.compare import compared, sampled
 from compilegate_runtime.equivalence.unseen import Unseen
+from compilegate_runtime.equivalence.weights import names_of
 
 STEPS = 4
 
@@ -44,8 +45,9 @@ def part(subject, arithmetic):
     truth, eager, compiled = arithmetic.reduced(steps)
     weights = [one for one in subject.model.parameters() if one.requires_grad]
     means = [_mean(torch, weights, step) for step in truth]
-    names = [name for name, one in subject.model.named_parameters() if one.requires_grad]
-    figures = compared(names, means, compiled, [eager], arithmetic.epsilon)
+    figures = compared(
+        names_of(subject.model, "gradients"), means, compiled, [eager], arithmetic.epsilon
+    )
     del figures["total"]
     yield {"part": "reduction", "arithmetic": arithmetic.name, **figures}
 

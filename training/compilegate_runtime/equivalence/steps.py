@@ -5,7 +5,7 @@ import statistics
 from compilegate_runtime.equivalence import compare
 from compilegate_runtime.equivalence.arithmetic import SINGLE
 from compilegate_runtime.equivalence.unseen import Unseen
-from compilegate_runtime.equivalence.weights import frozen
+from compilegate_runtime.equivalence.weights import names_of
 
 REPEATS = 3  # of a step in doubt
 DOUBTFUL = 12.0  # a ratio that sound compilers seldom have in one step
@@ -21,16 +21,15 @@ class Steps:
     """
 
     def __init__(self, subject, arithmetic, name, steps):
-        self._model, self._arithmetic = subject.model, arithmetic
-        self._names = {
-            "gradients": [one for one, it in self._model.named_parameters() if it.requires_grad],
-            "buffers": [one for one, _ in (*self._model.named_buffers(), *frozen(self._model))],
-        }
+        self._arithmetic = arithmetic
+        self._names = {kind: names_of(subject.model, kind) for kind in ("gradients", "buffers")}
         self._errors, self._changed, self._informative = {}, set(), 0
         self.runs = [[number] for number in range(len(steps))]
-        self._add(arithmetic.trained(name, steps))
+        trained = arithmetic.trained(name, steps)
+        self._add(trained)
         far = statistics.median(whole for _, whole in self._errors["gradients"][1][0])
         if arithmetic.name == SINGLE and far > NEAR:
+            self._require_the_same_again(trained[2][0], steps[:1])
             raise Unseen("autocast_inside", f"eager code itself is {far:.2g} from double precision")
         for _ in range(REPEATS):
             self._repeat(name, steps)
@@ -47,6 +46,15 @@ class Steps:
         if self._informative < INFORMATIVE and figures["ratio"] is not None:
             raise Unseen("no_gradient", f"{self._informative} steps have a gradient other than 0")
         return figures
+
+    def _require_the_same_again(self, eager, steps):
+        again = self._arithmetic.eager.train(steps).gradients[0]
+        _, far = compare.errors(eager.gradients[0], again)
+        if far > NEAR:
+            detail = (
+                f"eager code itself gives gradients that are {far:.2g} away when it is repeated"
+            )
+            raise Unseen("state_outside", detail)
 
     def _repeat(self, name, steps):
         doubt = [runs for runs in self.runs if self._is_in_doubt(runs)]

@@ -3,30 +3,6 @@
 import math
 import time
 
-# Codes of what could not be looked at; the judge counts each against the part that it names.
-CODES = (
-    "autocast_inside",  # the model computes in lower precision by itself
-    "batch_consumed",  # a batch is an iterator, used up by being read
-    "cannot_compile",  # nobody said how to compile the model anew
-    "eager_not_finite",  # eager's own gradients are nan or infinite
-    "failed",
-    "no_gradient",  # the loss moves no weight
-    "no_loss",  # the model returns no single number to be minimised
-    "no_parameters",
-    "no_recompile",  # batches of further graphs were not kept
-    "not_compiled",  # no graph was made, so that eager code was compared with itself
-    "old_torch",  # before 2.6, which cannot be made to run compiled code eagerly
-    "out_of_memory",
-    "random_numbers",  # other numbers were drawn by the compiler than by eager
-    "reference_not_finite",  # double precision overflows, or the model divides by zero there
-    "several_models",
-    "sharded_weights",
-    "sparse_weights",
-    "time_exceeded",
-    "too_few_batches",
-    "too_large",
-)
-
 
 class Unseen(Exception):  # noqa: N818 - no error: something is left out, and said
     """A part, or ``share`` of it (0 to 1), was not looked at, for a reason by its ``code``."""

@@ -7,6 +7,8 @@ share it in the wider type too.
 
 import contextlib
 
+from compilegate_runtime.equivalence.attributes import Contents, is_equal
+
 RATE = 1e-3  # by which weights move between steps, of their length
 NO_LENGTH = 1e-2  # that of weights which are all zero
 ROUNDINGS = 4  # by which a variation rounds otherwise, at most
@@ -28,6 +30,13 @@ class Weights:
         self._gradients = [(one, one.grad) for one in model.parameters()]
         self._attributes = [dict(one.__dict__) for one in self._modules]
         self._members = [[dict(one.__dict__[name]) for name in CONTAINERS] for one in self._modules]
+        inner = [
+            value
+            for attributes in self._attributes
+            for name, value in attributes.items()
+            if name not in CONTAINERS
+        ]
+        self._contents = Contents(torch, inner, self._own)
         self._trained = [
             (own, start)
             for own, start in zip(self._own, self._start)  # noqa: B905 - Python 3.8
@@ -76,7 +85,7 @@ class Weights:
         """The value of each ``frozen`` weight, None where it is what it was."""
         starts = dict(zip(self._names, self._start))  # noqa: B905 - Python 3.8
         return [
-            None if _is_equal(self._torch, one, starts[name]) else one
+            None if is_equal(self._torch, one, starts[name]) else one
             for name, one in frozen(self._modules[0])
         ]
 
@@ -107,6 +116,7 @@ class Weights:
                 own.copy_(start)  # where it lies, which a captured graph knows
         for weight, gradient in self._gradients:
             weight.grad = gradient
+        self._contents.restore()
 
     @staticmethod
     def _put_back(module, name, content):
@@ -156,10 +166,11 @@ def frozen(model):
     ]
 
 
-def _is_equal(torch, now, start):
-    """Whether both are the same to the bit, what is not a number included."""
-    bits = (one.detach().reshape(-1).view(torch.uint8) for one in (now, start.to(now.dtype)))
-    return now.shape == start.shape and torch.equal(*bits)
+def names_of(model, kind):
+    """Names of what a step leaves of a kind, in its order."""
+    if kind == "gradients":
+        return [name for name, one in model.named_parameters() if one.requires_grad]
+    return [name for name, _ in (*model.named_buffers(), *frozen(model))]
 
 
 def _noise(torch, tensor, number, place):
@@ -193,7 +204,8 @@ def _whole(torch, tensor):
 
 
 def _wider(torch, tensor, dtype):
-    return torch.promote_types(dtype, tensor.dtype)  # complex numbers stay complex
+    """The type of these bits; complex numbers stay complex."""
+    return torch.promote_types(dtype, torch.complex32) if tensor.is_complex() else dtype
 
 
 def _twin(torch, own, bases, dtype):
