@@ -106,6 +106,25 @@ def test_a_frozen_weight_that_a_step_changes_is_compared(examined):
     assert (1, "mean") == (made["compared"], made["where"])
 
 
+@pytest.mark.parametrize(
+    ("fault", "parts", "unseen"),
+    [
+        ("of the loss", {"gradients"}, []),
+        ("of logits", {"gradients"}, []),
+        ("beside masked logits", {"gradients"}, []),
+        ("none", set(), []),
+        ("none, masked", set(), []),
+        ("none, masked by infinity", set(), []),
+        ("none, not finite", set(), [("gradients", "eager_not_finite", 0.5)]),
+    ],
+)
+def test_the_loss_and_the_outputs_beside_it_are_both_seen(examined, fault, parts, unseen):
+    made = examined[f"fault {fault}"]
+
+    assert all(parts == seen(made, one["arithmetic"]) for one in made["parts"])
+    assert unseen == [(one["part"], one["code"], one["share"]) for one in made["unseen"]]
+
+
 def test_a_document_says_in_what_it_was_made(examined):
     made = examined["cut"]
     gradients = made["parts"][0]

@@ -3,8 +3,9 @@
 from types import SimpleNamespace
 
 import pytest
+from compilegate_runtime.equivalence.outputs import loss_in
 from compilegate_runtime.errors import NotAppliedError
-from compilegate_runtime.launching.models import check_precision, loss_in, size_of
+from compilegate_runtime.launching.models import check_precision, size_of
 
 CASES = """
 import json

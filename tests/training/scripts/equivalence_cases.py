@@ -259,6 +259,39 @@ def by_inductor():
     return subject("inductor", "bf16", Model(0.3, torch.nn.ReLU), batches=batches)
 
 
+def with_outputs(model, rows, labels):
+    """A loss, one beside it, and logits as a script has them: huge, or masked."""
+    wrong = model.wrong if torch.compiler.is_compiling() else None
+    logits = model.head(torch.tanh(model.body(rows))) * model.scale
+    beside = model.body(rows).square().mean()
+    if wrong == "beside":
+        beside = beside * 30
+    low = torch.zeros(8, dtype=logits.dtype).index_fill(0, torch.tensor(7), model.masked)
+    low = torch.finfo(logits.dtype).min * low if model.masked == 1.0 else low
+    outputs = {"beside": beside, "logits": logits + low, "none": logits[:0]}
+    if model.wrong == "overflowing":
+        outputs["steep"] = ((logits - logits.detach()) * 3e38).sum()
+    if wrong == "logits":
+        outputs["logits"] = outputs["logits"] + 0.01
+    smooth = 0.01 if wrong == "loss" else 0.0
+    loss = functional.cross_entropy(logits / model.scale, labels, label_smoothing=smooth)
+    return {**outputs, "loss": loss}
+
+
+def beside(wrong=None, scale=1.0, masked=0.0, precision="fp32"):
+    model = Of(with_outputs, wrong=wrong, scale=scale, masked=masked)
+    return subject(precision=precision, model=model)
+
+
+OUTPUTS = {
+    "of the loss": {"wrong": "loss", "scale": 1e4},
+    "of logits": {"wrong": "logits"},
+    "beside masked logits": {"wrong": "beside", "masked": -1e4, "precision": "bf16"},
+    "none": {},
+    "none, masked": {"masked": 1.0},
+    "none, masked by infinity": {"masked": -float("inf")},
+    "none, not finite": {"wrong": "overflowing"},
+}
 DROPOUTS = (of_another_rate, of_another_scale, standing_still, of_another_backward)
 CASES = {
     "fp32": whole,
@@ -268,6 +301,7 @@ CASES = {
     "rate of the optimizer": functools.partial(optimizer, 1.01),
     "dropout": functools.partial(dropping, precision="bf16"),
     "inductor": by_inductor,
+    **{f"fault {name}": functools.partial(beside, **how) for name, how in OUTPUTS.items()},
     **{one.__name__: functools.partial(dropping, replaced(one)) for one in DROPOUTS},
 }  # fmt: skip
 
@@ -419,7 +453,7 @@ INPUTS = {
     "sparse weights": (functools.partial(of, change=in_sparse), "sparse_weights"),
     "a consumed batch": (lambda: of(batches=[iter(batch()) for _ in range(4)]), "batch_consumed"),
     "two batches": (lambda: of(batches=[batch(), batch()]), "too_few_batches"),
-    "no loss": (functools.partial(of, lambda *how: {"logits": loss(*how)}), "no_loss"),
+    "no loss": (functools.partial(of, lambda *how: {"labels": how[2]}), "no_loss"),
     "a loss that moves nothing": (
         functools.partial(of, lambda *how: loss(*how).detach()), "no_gradient",
     ),

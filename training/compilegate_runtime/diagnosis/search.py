@@ -7,6 +7,7 @@ from pathlib import Path
 from compilegate_runtime.diagnosis import graphs, operators, remedies, reproducer
 from compilegate_runtime.diagnosis.probe import Probe, finite
 from compilegate_runtime.equivalence import conditions, large
+from compilegate_runtime.equivalence.outputs import Outputs
 from compilegate_runtime.equivalence.sides import Case
 from compilegate_runtime.equivalence.unseen import Clock, Unseen, reason_of
 from compilegate_runtime.equivalence.weights import Weights
@@ -182,7 +183,7 @@ def diagnose(subject, figures, folder, *, bounds=None, limit_seconds=600.0, say=
         with conditions.untouched(torch), _compiling_anew():
             subject = subject() if callable(subject) else subject
             weights = Weights(torch, subject.model)
-            case = Case(torch, subject, weights, clock)
+            case = Case(torch, subject, weights, clock, Outputs(torch))
             place = Place(Path(folder), lambda: max(1.0, limit_seconds - clock.seconds()))
             Diagnosis(case, bounds or {}, place, say or _silent, made).run(figures)
     except Exception as error:  # noqa: BLE001 - what was found until then stays

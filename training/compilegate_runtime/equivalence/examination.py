@@ -5,6 +5,7 @@ import contextlib
 from compilegate_runtime.equivalence import batches as of_batches
 from compilegate_runtime.equivalence import conditions, large, reduction
 from compilegate_runtime.equivalence.arithmetic import OWN, SINGLE, Arithmetic, is_one
+from compilegate_runtime.equivalence.outputs import Outputs
 from compilegate_runtime.equivalence.parts import PARTS
 from compilegate_runtime.equivalence.sides import Case
 from compilegate_runtime.equivalence.unseen import Unseen, reason_of
@@ -14,12 +15,13 @@ from compilegate_runtime.equivalence.weights import Weights
 def examined(torch, subject, clock, document, say):
     """Fill the document; what fails leaves its own part unseen."""
     document.belongs_to(torch, subject)
+    outputs = Outputs(torch)
     try:
         _require(torch, subject)
-        case = Case(torch, subject, Weights(torch, subject.model), clock)
+        case = Case(torch, subject, Weights(torch, subject.model), clock, outputs)
     except Exception as error:  # noqa: BLE001 - the other processes wait for this one
         document.leave_out("gradients", None, reason_of(error))
-        _together(torch, Case(torch, subject, None, clock), None, document)
+        _together(torch, Case(torch, subject, None, clock, outputs), None, document)
         return
     with conditions.untouched(torch):
         made = _arithmetics(torch, case)
@@ -35,6 +37,8 @@ def examined(torch, subject, clock, document, say):
                 with conditions.precise(torch):
                     figures = large.by_blocks(torch, case)
                     _fill("gradients", SINGLE, document, figures)
+            if outputs.unseen:
+                document.leave_out("gradients", None, outputs.unseen)
             ready = bool(made) and document.has("gradients") and not clock.is_over()
             _together(torch, case, made[0] if ready else None, document)
         finally:

@@ -11,7 +11,6 @@ from compilegate_runtime.equivalence.arithmetic import OWN, SINGLE, Arithmetic
 from compilegate_runtime.equivalence.batches import leaves, mapped
 from compilegate_runtime.equivalence.compare import worst
 from compilegate_runtime.equivalence.parts import gradients
-from compilegate_runtime.equivalence.sides import Case
 from compilegate_runtime.equivalence.subject import Subject
 from compilegate_runtime.equivalence.unseen import Unseen
 from compilegate_runtime.equivalence.weights import Weights
@@ -74,7 +73,7 @@ def _examined(torch, case, name, watched):
         held, None, [watched.gradients] * len(case.subject.batches), precision=SINGLE,
         call_with=_against, compile_anew=case.subject.compile_anew,
     )  # fmt: skip
-    own = Case(torch, subject, Weights(torch, held), case.clock)
+    own = case._replace(subject=subject, weights=Weights(torch, held))
     arithmetic = Arithmetic(own, SINGLE, {})
     try:
         for figures in gradients(subject, arithmetic):

@@ -21,7 +21,7 @@ FP16_SCALE = 2.0**12
 # What steps left: sampled gradients and buffers of each step, and torch's random state after it.
 Trained = namedtuple("Trained", "gradients buffers random")
 # What every side of a check shares.
-Case = namedtuple("Case", "torch subject weights clock")
+Case = namedtuple("Case", "torch subject weights clock outputs")
 
 
 class Side:
@@ -34,7 +34,7 @@ class Side:
 
     def __init__(self, case, loss_of, function, *, dtype=None, around=None, forward=None):
         self._torch, self._subject, self._clock = case.torch, case.subject, case.clock
-        self._weights, self._dtype = case.weights, dtype
+        self._weights, self._outputs, self._dtype = case.weights, case.outputs, dtype
         self._loss_of, self.callable = loss_of, function
         self._around = around or (lambda _: contextlib.nullcontext())
         self._forward = forward or contextlib.nullcontext
@@ -53,6 +53,7 @@ class Side:
         way, by its number. Without ``dropout`` the model is in evaluation mode.
         """
         made = Trained([], [], [])
+        self._balance(steps[0][0])
         with self.placed():
             if not dropout:
                 self._subject.model.eval()
@@ -69,7 +70,8 @@ class Side:
         return made
 
     def gradients(self, batch):
-        """A gradient by weight, at the weights that are placed now."""
+        """A gradient by weight, at the weights that are placed now: the starting ones."""
+        self._balance(batch)
         with self._around([]):
             self._backward(batch, 1)
         return {
@@ -113,7 +115,7 @@ class Side:
     def _loss(self, batch):
         self._clock.check()
         with self._around([]), self._forward():
-            return float(scalar(self._torch, self._loss_of(self._copy(batch))).detach())
+            return float(self._outputs.number(self._loss_of(self._copy(batch))).detach())
 
     def compute(self, batches, variation=0):
         """What the evaluation computes of each batch, without gradients, in evaluation mode."""
@@ -132,6 +134,23 @@ class Side:
         leaves = [one for one in of_batches.leaves(output) if hasattr(one, "is_floating_point")]
         return [one for one in leaves if one.is_floating_point()]
 
+    def _balance(self, batch):
+        """Find what outputs beside the loss weigh; the first side, which is eager, does for all."""
+        if self._outputs.balanced:
+            return
+        with self.placed(), self._around([]):
+            with self._forward():
+                parts = self._outputs.parts_of(self._loss_of(self._copy(batch)))
+            count = sum(one is not None and one.requires_grad for one in parts)
+            self._outputs.balance(*map(self._length, parts) if count == len(parts) else ())
+
+    def _length(self, number):
+        """That of a number's gradient; the graph stays."""
+        model = self._subject.model
+        model.zero_grad(set_to_none=True)
+        (number * self._scale).backward(retain_graph=True)
+        return _norm(self._torch, [one.grad for one in model.parameters() if one.grad is not None])
+
     def _copy(self, batch):
         """A batch of its own for a call, which may change it."""
         copy = of_batches.kept(self._torch, batch)
@@ -139,7 +158,7 @@ class Side:
 
     def _backward(self, batch, parts):
         with self._forward():
-            loss = scalar(self._torch, self._loss_of(self._copy(batch))) / parts
+            loss = self._outputs.number(self._loss_of(self._copy(batch))) / parts
         if not loss.requires_grad:
             raise Unseen("no_gradient", "the loss depends on no weight that trains")
         (loss * self._scale).backward()
@@ -155,19 +174,6 @@ class Side:
             made.gradients.append([sampled(torch, one.grad, len(trained)) for one in trained])
             state = [*model.buffers(), *self._weights.moved()]
             made.buffers.append([sampled(torch, one, len(state)) for one in state])
-
-
-def scalar(torch, output):
-    """The number to be minimised in what a model returned. Raises Unseen where there is none."""
-    loss = getattr(output, "loss", output)
-    if isinstance(loss, dict):
-        loss = loss.get("loss")
-    if isinstance(loss, (list, tuple)):
-        scalars = [one for one in loss if isinstance(one, torch.Tensor) and one.dim() == 0]
-        loss = scalars[0] if len(scalars) == 1 else None
-    if not isinstance(loss, torch.Tensor) or not loss.is_floating_point():
-        raise Unseen("no_loss", f"the loss is a {type(output).__name__}")
-    return loss.mean() if loss.dim() else loss
 
 
 def _norm(torch, tensors):

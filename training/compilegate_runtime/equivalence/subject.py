@@ -10,13 +10,14 @@ class Subject:
     """One model of a job, as the job has it at the moment of the check.
 
     ``model`` is the module whose weights train, without wrappers for several processes.
-    ``call(batch)`` gives the loss of a kept batch as the run computes it, by the code that the run
-    compiled. ``call_with(callable, batch)`` does the same with something else that is called like
-    the model; ``compile_anew(model)`` compiles the model the arm's way and returns such a callable
-    (in place or not); both are called without autocast. ``autocast()`` is the context in which
-    ``call`` is called. ``compiled`` is what the run calls instead of the model, the model itself
-    where it was compiled in place. ``batches`` are what ``call`` takes, copied before they were
-    used (``kept``): at least STEPS, of the size that most steps have.
+    ``call(batch)`` gives what the model returns for a kept batch, by the code that the run
+    compiled: a loss, or what losses are made of (outputs.py). ``call_with(callable, batch)`` does
+    the same with something else that is called like the model; ``compile_anew(model)`` compiles the
+    model the arm's way and returns such a callable (in place or not); both are called without
+    autocast. ``autocast()`` is the context in which ``call`` is called. ``compiled`` is what the
+    run calls instead of the model, the model itself where it was compiled in place. ``batches`` are
+    what ``call`` takes, copied before they were used (``kept``): at least STEPS, of the size that
+    most steps have.
 
     Optional, None or empty where it does not apply: ``last_batch``, the smaller one at the end of
     an epoch; ``recompiled``, batches for which the run compiled further graphs, ``missed`` how many

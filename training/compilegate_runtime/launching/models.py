@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 from compilegate_runtime.equivalence.batches import leaves
+from compilegate_runtime.equivalence.outputs import loss_in
 from compilegate_runtime.errors import NotAppliedError
 from compilegate_runtime.fingerprint import InitialWeights
 from compilegate_runtime.kept import Kept
@@ -211,17 +212,6 @@ def _function_of_its_own(call, module, number):
 def is_compiled(module):
     """Whether torch.compile made this module or one inside of it."""
     return any(hasattr(child, "_orig_mod") for child in module.modules())
-
-
-def loss_in(output):
-    """The loss among a model's outputs, None when there is no single one."""
-    if hasattr(output, "loss"):
-        return output.loss
-    if isinstance(output, dict):
-        return output.get("loss")
-    parts = output if isinstance(output, (tuple, list)) else [output]
-    scalars = [part for part in parts if hasattr(part, "dim") and part.dim() == 0]
-    return scalars[0] if len(scalars) == 1 else None
 
 
 def autocast_as_here(torch):

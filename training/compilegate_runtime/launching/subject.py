@@ -1,12 +1,9 @@
 """What the equivalence check examines of a script: its one model, called as the script calls it."""
 
 from compilegate_runtime import equivalence
-from compilegate_runtime.equivalence.batches import leaves, mapped
+from compilegate_runtime.equivalence.batches import mapped
 from compilegate_runtime.equivalence.unseen import Unseen
 from compilegate_runtime.kept import shapes_of
-from compilegate_runtime.launching.models import loss_in
-
-LEVELS = 8
 
 
 def subject_of(torch, models, precision, regions, loader=None):
@@ -30,12 +27,12 @@ def subject_of(torch, models, precision, regions, loader=None):
         further = [one for one in further if shapes_of(one) != shapes_of(last)]
     return equivalence.Subject(
         model,
-        lambda batch: _loss(torch, called, batch),
+        lambda batch: _output(called, batch),
         batches,
         precision=precision,
         autocast=models.autocast,
         compiled=compiled,
-        call_with=lambda function, batch: _loss(torch, function, batch),
+        call_with=_output,
         compile_anew=models.anew,
         last_batch=last,
         recompiled=further,
@@ -57,26 +54,6 @@ def bare(torch, called):
 
 def _output(function, batch):
     return function(*batch[0], **batch[1])
-
-
-def _loss(torch, function, batch):
-    """The model's own loss, else a number that every value of its outputs moves differently."""
-    output = _output(function, batch)
-    loss = loss_in(output)
-    if loss is not None:
-        return loss
-    values = [one for one in leaves([output]) if isinstance(one, torch.Tensor)]
-    return sum(_weighed(torch, one) for one in values if one.is_floating_point())
-
-
-def _weighed(torch, values):
-    """The mean of each value's square and of the value, by weights that follow its place.
-
-    The weights, eighths from -7/16 to 7/16, are exact in every type of number.
-    """
-    wide = values if values.element_size() > 2 else values.float()
-    places = torch.arange(wide.numel(), device=wide.device).reshape(wide.shape) % LEVELS
-    return (wide * (wide + (places.to(wide.dtype) - (LEVELS - 1) / 2) / LEVELS)).mean()
 
 
 def smaller(torch, batch, loader):
