@@ -5,11 +5,16 @@ benchmarks/equivalence measures them; domain/judging/equivalence.py says what th
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from compilegate.domain.expected import Problem, Section, key
+
+# Counts beyond this are typing errors.
+MOST = 100_000
 
 
 @dataclass(frozen=True)
@@ -33,18 +38,19 @@ class FaultClass(JobClass):
     It missed those that it passed and those that it could not examine.
     """
 
-    faults: int = key("that the check was tried on", "faults", low=0)
-    missed: int = key("of these", "faults", low=0)
+    faults: int = key("that the check was tried on", "faults", low=0, high=MOST)
+    missed: int = key("of these", "faults", low=0, high=MOST)
     date: str = key("when it was tried")
-    sound: int = key("compilations without a fault", "compilations", default=0, low=0)
-    false_alarms: int = key("of these", "compilations", default=0, low=0)
+    sound: int = key("compilations without a fault", "compilations", default=0, low=0, high=MOST)
+    false_alarms: int = key("of these", "compilations", default=0, low=0, high=MOST)
     revoked_at: str | None = key("when a confirmed alarm made it void", default=None)
 
 
-def _not_figures(figures: Mapping[str, Any]) -> Iterator[Problem]:
+def _not_figures(figures: Mapping[str, Any], most: float = math.inf) -> Iterator[Problem]:
     for name, figure in figures.items():
-        if not isinstance(figure, float) or figure < 0:
-            yield name, "must be a number of 0 or more", "use that of the check's table"
+        if not isinstance(figure, float) or not 0 <= figure <= most:
+            bounds = "of 0 or more" if most == math.inf else f"of 0 to {most:g}"
+            yield name, f"must be a number {bounds}", "use that of the check's table"
 
 
 @dataclass(frozen=True)
@@ -57,5 +63,7 @@ class FaultTable(Section):
 
     check: str = key("digest of its sources")
     bounds: Mapping[str, float] = key("largest ratios that pass", check=_not_figures)
-    shares: Mapping[str, float] = key("that may stay unseen", factory=dict, check=_not_figures)
+    shares: Mapping[str, float] = key(
+        "that may stay unseen", factory=dict, check=partial(_not_figures, most=1.0)
+    )
     classes: tuple[FaultClass, ...] = key("of jobs", default=())

@@ -23,7 +23,7 @@ from compilegate.domain.facts import (
     Registry,
     TestedModel,
 )
-from compilegate.domain.faults import FaultClass
+from compilegate.domain.faults import FaultTable
 
 FOLDER = Path(__file__).parent
 # What an account's own answers say: prices, images and quotas by region. `facts refresh` writes the
@@ -73,8 +73,13 @@ def load_facts(region: str | None = None) -> Facts:
         managed=codec.read(ManagedCompiler, {**managed, "images": managed["versions"]}),
         tested_models=tuple(TestedModel(**common, **row) for row in tested["tested_models"]),
         lower_precision=LowerPrecision(**assumptions["lower_precision"][0]),
-        fault_classes=codec.read(tuple[FaultClass, ...], read("equivalence")["classes"]),
+        fault_classes=fault_table().classes,
     )
+
+
+def fault_table() -> FaultTable:
+    """What is known of the equivalence check of this release."""
+    return codec.read(FaultTable, read("equivalence"))
 
 
 def read_refreshed(file: Path = FILE) -> dict[str, Any]:

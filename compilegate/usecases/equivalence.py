@@ -11,10 +11,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from compilegate import facts
-from compilegate.domain.codec import read, write
+from compilegate.domain.codec import write
 from compilegate.domain.errors import UnreadableRecordError
-from compilegate.domain.faults import FaultTable
 from compilegate.domain.flag_change import Override
 from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.judging.probation import REVOKED
@@ -23,21 +21,22 @@ from compilegate.domain.records.flags import HUMAN
 from compilegate.domain.records.ledger import ClassRestored, ClassRevoked
 from compilegate.domain.records.production import Review
 from compilegate.domain.utc import iso
+from compilegate.facts import fault_table
 from compilegate.ports import Ledger, Services
 
 logger = logging.getLogger("compilegate")
 
 
 def table_of(ledger: Ledger) -> dict[str, Any] | None:
-    """The section ``equivalence`` of evidence; None where no class can be relied on."""
+    """The section ``equivalence`` of evidence; None where nothing is known of the check."""
+    table = fault_table()
     try:
         revoked = {one.job_class: iso(one.at) for one in reversed(revoked_classes(ledger))}
     except UnreadableRecordError:  # any class may be the one that it revokes
-        logger.exception("no candidate is judged by the equivalence check")
-        return None
-    table = read(FaultTable, facts.read("equivalence"))
+        logger.exception("the equivalence check counts for no candidate")
+        table = replace(table, classes=())
     classes = tuple(replace(one, revoked_at=revoked.get(one.words)) for one in table.classes)
-    return write(replace(table, classes=classes)) if classes else None
+    return write(replace(table, classes=classes)) if table.bounds else None
 
 
 def revoked_classes(ledger: Ledger) -> list[ClassRevoked]:
@@ -63,7 +62,7 @@ def revoke_class(workload: str, review: Review, services: Services) -> None:
     if reason is None:
         return
     evidence = read_evidence(json.loads(services.store.get(str(review.evidence_key))))
-    # An arm that passed has checks, and all of them are of its class.
+    # An arm that passed has checks, and those of its trial are of one class.
     checks = (run.check for run in evidence.promoted_arm.runs)
     job_class = next(
         one.job_class.words for one in checks if one is not None and one.job_class is not None

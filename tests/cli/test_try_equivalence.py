@@ -54,6 +54,7 @@ DIAGNOSIS = {
 }  # fmt: skip
 FOUND_NOTHING = {**DIAGNOSIS, "failing": None, "stages": {}, "stage": None, "graph": None,
          "operators": [], "subsystem": None, "remedies": [], "reproducer": None}  # fmt: skip
+OTHER_CHECK = {**FIGURES, "check": "f"}
 OTHER_CLASS = {**FIGURES, "class": {**FIGURES["class"], "device": "cuda 9.0"}}
 ROUNDING = {
     **DIAGNOSIS, "reproducer": {"file": "reproducer.py", "shows": False},
@@ -130,7 +131,8 @@ def test_an_error_has_its_place_what_to_do_and_a_reproducer(
 
 
 MISSING = {
-    "no table": (left(OTHER_CLASS), "unexamined", "not_equivalent", ["exclude", "report"]),
+    "no faults": (left(OTHER_CLASS), "failed", "not_equivalent", ["exclude", "report"]),
+    "no table": (left(OTHER_CHECK), "unexamined", "not_equivalent", ["exclude", "report"]),
     "cut off": (left(diagnosis=None), "failed", "not_equivalent", []),
     "broken diagnosis": (
         left(diagnosis={**DIAGNOSIS, "groups": "many"}), "failed", "not_equivalent", [],

@@ -114,6 +114,12 @@ UNEXAMINED = {
     "too little of a part": figures(unseen=[UNSEEN]),
     "a part unseen": figures(unseen=[UNSEEN | {"part": "randomness"}]),
     "a share of 2": figures(unseen=[UNSEEN | {"share": 2}]),
+    "a share in words": figures(unseen=[UNSEEN | {"share": "0"}]),
+    "a negative share": figures(unseen=[UNSEEN | {"share": -0.1}]),
+    "parts as text": figures(parts="x"),
+    "too many parts": figures(parts=FIRST["parts"] * 34),
+    "too much unseen": figures(unseen=[UNSEEN | {"share": 0.0}] * 101),
+    "failed by another check": figures("first", HARMFUL, check="f"),
 }  # fmt: skip
 
 
@@ -169,6 +175,12 @@ def test_what_was_not_examined_is_judged_as_if_nothing_were_known(
     assert without_proof(known) == without_proof(unknown)
 
 
+def test_as_many_parts_as_are_read_may_all_pass() -> None:
+    parts, unseen = FIRST["parts"] * 33 + FIRST["parts"][:1], [UNSEEN | {"share": 0.0}] * 100
+
+    assert State.PASSED == proof(examined(figures(parts=parts, unseen=unseen), LAST)).state
+
+
 STRICT = {"policy": {"equivalence": "strict"}}
 
 
@@ -186,14 +198,55 @@ STRICT = {"policy": {"equivalence": "strict"}}
 def test_the_check_counts_only_where_faults_of_the_compiler_were_tried(
     table: Any, keys: Any, overrides: Any
 ) -> None:
-    for first in (FIRST, figures("first", HARMFUL)):
+    """One that fails ends the arm there as well, but where policy is strict."""
+    failed = State.UNEXAMINED if keys else State.FAILED
+    for first, state in ((FIRST, State.UNEXAMINED), (figures("first", HARMFUL), failed)):
         evidence = read_evidence(examined(first, LAST, table=table, **keys))
         arm = evidence.candidates[0]
         arm = replace(arm, overrides={**arm.overrides, **overrides})
         found = equivalence_of(arm, evidence)
 
-        assert (State.UNEXAMINED, 1.0, 1.0) == (found.state, found.rho, rho_of(arm, evidence))
+        assert (state, 1.0, 1.0) == (found.state, found.rho, rho_of(arm, evidence))
         assert found.reason
+
+
+@pytest.mark.parametrize("weights", ["first", "last"])
+def test_a_check_that_fails_warns_where_policy_is_strict(weights: str) -> None:
+    failed = figures(weights, HARMFUL)
+    pair = (failed, LAST) if weights == "first" else (FIRST, failed)
+    without, warned = judge(examined(FIRST, LAST, **STRICT)), judge(examined(*pair, **STRICT))
+
+    assert (Verdict.PROMOTE, Verdict.PROMOTE) == (without.verdict, warned.verdict)
+    assert {*without.codes, "numerics_differ"} == {*warned.codes}
+    assert without.quality and warned.quality
+    assert without.quality.interval == warned.quality.interval
+
+
+CUDA = {**CLASS, "device": "cuda 9.0"}
+
+
+def test_checks_of_two_classes_are_one_of_neither() -> None:
+    rows = [{**one, "faults": 59, "missed": 0, "date": "2026-11-26"} for one in (CLASS, CUDA)]
+    table, other = TABLE | {"classes": rows}, {"class": CUDA}
+    passed = [
+        examined(figures(**own), figures("last", **its), table=table)
+        for own, its in (({}, {}), (other, other), ({}, other), (other, {}))
+    ]
+    states = [State.PASSED, State.PASSED, State.UNEXAMINED, State.UNEXAMINED]
+    assert states == [proof(doc).state for doc in passed]
+    assert "cpu" in (reason := proof(passed[2]).reason) and "cuda 9.0" in reason
+
+    failed = examined(FIRST, figures("last", HARMFUL, **other), table=table)
+    assert "not_equivalent" in codes(judge(failed))
+
+
+@pytest.mark.parametrize("worse", [{"revoked_at": "2026-12-01"}, {"missed": 5}, {"faults": 12}])
+def test_of_two_rows_of_a_class_the_worse_one_counts(worse: Any) -> None:
+    row = TABLE["classes"][0]
+    for rows in ([row, row | worse], [row | worse, row]):
+        doc = examined(FIRST, LAST, table=TABLE | {"classes": rows})
+
+        assert proof(examined(FIRST, LAST, table=with_class(**worse))) == proof(doc)
 
 
 @pytest.mark.parametrize("key", ["compile_mode", "dynamic", "regions", "compile_optimizer"])
@@ -238,6 +291,19 @@ def test_one_failed_check_outweighs_every_other() -> None:
     runs(doc)[1]["equivalence"] = figures("last", HARMFUL, unseen=[UNSEEN])
 
     assert "not_equivalent" in codes(judge(doc))
+
+
+@pytest.mark.parametrize(
+    ("parts", "unseen"),
+    [
+        ([part("buffers", -1.0)], []), ([part("buffers", "x")], []), (["x"], []),
+        ([], [UNSEEN | {"share": 1.0000001}]), ([], [None]), (LAST["parts"] * 100, []),
+    ],
+)  # fmt: skip
+def test_a_part_that_fails_does_so_whatever_stands_beside_it(parts: Any, unseen: Any) -> None:
+    broken = figures("last", parts=[HARMFUL, *parts], unseen=unseen)
+
+    assert "not_equivalent" in codes(judge(examined(FIRST, broken)))
 
 
 @pytest.mark.parametrize("arithmetic", ["own", "single"])
@@ -326,8 +392,9 @@ def test_what_ends_an_arm_as_worse_keeps_its_own_level(
     ("place", "value"),
     [
         ("check", 1), ("bounds", {"gradients.own": "4"}), ("bounds", {"gradients.own": -4.0}),
-        ("shares", {"evaluation": -1.0}), ("classes", [CLASS]),
-        ("classes", [TABLE["classes"][0] | {"missed": -1}]), ("unknown", 1),
+        ("shares", {"evaluation": -1.0}), ("shares", {"evaluation": 1.1}), ("classes", [CLASS]),
+        ("classes", [TABLE["classes"][0] | {"missed": -1}]),
+        ("classes", [TABLE["classes"][0] | {"faults": 100_001}]), ("unknown", 1),
     ],
 )  # fmt: skip
 def test_a_broken_table_is_refused_by_its_field(place: str, value: object) -> None:
@@ -398,6 +465,20 @@ def test_a_check_that_was_not_made_or_is_broken_changes_nothing(numerics):
     total = read_older(numerics)
     assert total is None or medians_of(total) is None
     assert judge(document()).reasons == decided(numerics).reasons
+
+
+NOT_FINITE = check([None] * 4, [1e-6] * 4)
+# Wrong at a ratio of 15, and far less exact at one of a thousand.
+INEXACT = check([0.3] * 4, [0.02] * 4), check([1e-3] * 4, [1e-6] * 4)
+
+
+@pytest.mark.parametrize("table", [None, TABLE | {"check": "f"}, TABLE])
+@pytest.mark.parametrize("pair", [(SOUND, NOT_FINITE), (NOT_FINITE, SOUND), INEXACT, INEXACT[::-1]])
+def test_the_worst_of_all_checks_decides_whatever_the_table_says(pair, table):
+    first, last = map(as_total, pair)
+    decision = judge(examined(first, {**last, "weights": "last"}, table=table))
+
+    assert (Verdict.STAY_OFF, "numerics_wrong") == (decision.verdict, decision.codes[0])
 
 
 def test_a_sound_check_promotes_nothing():

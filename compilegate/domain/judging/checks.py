@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from compilegate.domain.codec import DocumentError, read, stored_as
 from compilegate.domain.faults import JobClass
 
 FIRST, LAST = "first", "last"
+# A job has nine parts, in two arithmetics at most.
+MOST_PARTS = 100
 
 
 @dataclass(frozen=True)
@@ -51,6 +54,10 @@ class Unseen:
     share: float
 
 
+# Stands for parts that are broken, or too many.
+UNREADABLE = Unseen("part", "unreadable", 1.0)
+
+
 @dataclass(frozen=True)
 class Check:
     """The parts that were compared, and those that apply and were not.
@@ -66,19 +73,38 @@ class Check:
     unseen: tuple[Unseen, ...]
 
 
+@dataclass(frozen=True)
+class _Recorded(Check):
+    """As a job left it: anything may stand among its parts."""
+
+    parts: tuple[Any, ...]
+    unseen: tuple[Any, ...]
+
+
 def read_check(document: object) -> Check | None:
-    """A recorded check; None where anything of it is broken."""
+    """A recorded check, None where it cannot be read.
+
+    A part that is broken counts as one that was not looked at: another that fails still does.
+    """
     try:
-        check = read(Check, document)
+        recorded = read(_Recorded, document)
     except DocumentError:
         return None
-    sound = (
-        check.schema == 1
-        and check.weights in (FIRST, LAST)
-        and all(one.compared >= 1 and (one.ratio is None or one.ratio >= 0) for one in check.parts)
-        and all(0 <= one.share <= 1 for one in check.unseen)
-    )
-    return check if sound else None
+    if recorded.schema != 1 or recorded.weights not in (FIRST, LAST):
+        return None
+    parts = [
+        one
+        for one in read(tuple[Part | Any, ...], recorded.parts[:MOST_PARTS])
+        if isinstance(one, Part) and one.compared >= 1 and (one.ratio is None or one.ratio >= 0)
+    ]
+    unseen = [
+        one
+        for one in read(tuple[Unseen | Any, ...], recorded.unseen[:MOST_PARTS])
+        if isinstance(one, Unseen) and 0 <= one.share <= 1
+    ]
+    if len(parts) + len(unseen) < len(recorded.parts) + len(recorded.unseen):
+        unseen.append(UNREADABLE)
+    return replace(recorded, parts=tuple(parts), unseen=tuple(unseen))
 
 
 @dataclass(frozen=True)

@@ -23,8 +23,8 @@ With e the largest relative error of a part's tensors, it passes where of every 
     e_compiled / max(e_eager, floor) <= bound
 
 and no more of a part than its share was left out. Bounds and shares come with the table of faults.
-An arm that fails stays off: were it judged by Q alone, a harmful one would be promoted with
-rho a + (1 - rho) alpha/K.
+An arm that fails stays off, whether or not faults of its class were tried: were it judged by Q
+alone, a harmful one would be promoted with rho a + (1 - rho) alpha/K.
 """
 
 from __future__ import annotations
@@ -103,22 +103,30 @@ def equivalence_of(candidate: Arm, evidence: Evidence) -> EquivalenceFinding:
     """What all checks of an arm's jobs say together: the worst of them.
 
     Before its first full run has ended, one at the first weights is enough. Then there has to be
-    one at the last weights of a full run as well.
+    one at the last weights of a full run as well. Both are of one class of jobs: no fault was tried
+    in two. One that fails does so whatever the arm changes, but not where policy is strict.
     """
-    table, closed = evidence.equivalence, closed_to(candidate.overrides, evidence.policy)
-    if table is None or closed:
+    table, policy = evidence.equivalence, evidence.policy
+    closed = closed_to(candidate.overrides, policy)
+    if table is None:
         return EquivalenceFinding(State.UNEXAMINED, closed or "there is no table of faults")
     runs = (*candidate.speed, *candidate.quality)
     seen = [examined(run.check, table) for run in runs if run.record.get("equivalence") is not None]
     needed = (FIRST, LAST) if finished(candidate.quality) else (FIRST,)
-    for weights in set(needed) - {one.weights for one in seen}:
-        seen.append(EquivalenceFinding(State.UNEXAMINED, f"no check at the {weights} weights"))
+    lacking = set(needed) - {one.weights for one in seen}
+    gaps = [f"no check at the {weights} weights" for weights in sorted(lacking)]
+    classes = sorted({one.known.words for one in seen if one.known})
+    if len(classes) > 1:
+        gaps.append(f"its checks are of several classes of jobs: {'; '.join(classes)}")
+    seen += [EquivalenceFinding(State.UNEXAMINED, gap) for gap in gaps]
     deciding = max(
         seen,
         key=lambda one: (
             SEVERITY.index(one.state), one.rho, one.worst.share_of_bound if one.worst else 0.0
         ),
     )  # fmt: skip
+    if closed and (deciding.state is not State.FAILED or policy.equivalence == STRICT):
+        return EquivalenceFinding(State.UNEXAMINED, closed, worst=deciding.worst)
     unseen = dict.fromkeys(name for one in seen for name in one.unseen)
     return replace(deciding, unseen=tuple(unseen))
 
@@ -148,8 +156,10 @@ def equivalence_figures(
     if evidence.equivalence is None:
         return None
     seen = equivalence_of(candidate, evidence)
-    known, figures = seen.known, EquivalenceFigures(seen.state, seen.reason, seen.rho, level)
-    figures = replace(figures, worst=seen.worst, unseen=seen.unseen)
+    figures = EquivalenceFigures(
+        seen.state, seen.reason, seen.rho, level, worst=seen.worst, unseen=seen.unseen
+    )
+    known = seen.known
     if known is None:
         return figures
     return replace(
@@ -172,16 +182,19 @@ def closed_to(changed: Mapping[str, Any], policy: Policy) -> str:
 
 
 def examined(check: Check | None, table: FaultTable) -> EquivalenceFinding:
-    """What one check says by the table; None is one that is broken."""
+    """What one check says by the table; None is one that cannot be read.
+
+    What is beyond its bound fails in every class: bounds are the check's, faults those of a class.
+    """
     if check is None:
         return EquivalenceFinding(State.UNEXAMINED, "a check cannot be read")
     words = check.job_class.words if check.job_class else ""
-    known = next((one for one in table.classes if one.words == words), None)
-    unseen = tuple(f"{one.part} ({one.code})" for one in check.unseen)
-    finding = EquivalenceFinding(State.UNEXAMINED, "", check.weights, known, unseen=unseen)
-    if known is None or known.revoked_at is not None or check.check != table.check:
-        return replace(finding, reason=_why_void(check, known, unseen))
-    bounds = table.bounds
+    known = max(
+        (one for one in table.classes if one.words == words),
+        key=lambda one: (one.revoked_at is not None, upper_bound(one.missed, one.faults)),
+        default=None,
+    )
+    bounds = table.bounds if check.check == table.check else {}
     worst = max(
         (
             FurthestApart(one.name, one.where, one.ratio, bounds[one.name])
@@ -191,32 +204,37 @@ def examined(check: Check | None, table: FaultTable) -> EquivalenceFinding:
         key=lambda one: one.share_of_bound,
         default=None,
     )
-    finding = replace(finding, worst=worst)
+    unseen = tuple(f"{one.part} ({one.code})" for one in check.unseen)
+    state, reason = State.UNEXAMINED, _why_void(check, known, table, unseen)
     if worst is not None and worst.share_of_bound > 1:
-        return replace(finding, state=State.FAILED, reason=worst.words)
-    # The own precision of an fp32 job is single precision: there is nothing else to compare.
-    required = {SINGLE} if known.precision == "fp32" else {OWN, SINGLE}
-    names = {one.name for one in check.parts}
-    lacking = sorted(names - bounds.keys() | required - names)
-    lacking += [
-        f"{one.part} ({one.code})"
-        for one in check.unseen
-        if one.share > table.shares.get(one.part, 0.0)
-    ]
-    if lacking:
-        return replace(finding, reason=f"not looked at: {', '.join(lacking)}")
-    return replace(finding, state=State.PASSED, reason="it is the same training up to rounding")
+        state, reason = State.FAILED, worst.words
+    elif not reason:
+        state, reason = State.PASSED, "it is the same training up to rounding"
+    return EquivalenceFinding(state, reason, check.weights, known, worst, unseen)
 
 
-def _why_void(check: Check, known: FaultClass | None, unseen: Sequence[str]) -> str:
-    """Why the table says nothing of a check."""
+def _why_void(
+    check: Check, known: FaultClass | None, table: FaultTable, unseen: Sequence[str]
+) -> str:
+    """Why a check whose figures are within their bounds proves nothing; empty where it does."""
     if check.job_class is None:
         return f"not looked at: {', '.join(unseen)}"
     if known is None:
         return f"{check.job_class.words}: no faults were tried"
     if known.revoked_at is not None:
         return f"{known.words}: a confirmed alarm ended its use"
-    return "the table of faults is of another version of the check"
+    if check.check != table.check:
+        return "the table of faults is of another version of the check"
+    # The own precision of an fp32 job is single precision: there is nothing else to compare.
+    required = {SINGLE} if known.precision == "fp32" else {OWN, SINGLE}
+    names = {one.name for one in check.parts}
+    lacking = sorted(names - table.bounds.keys() | required - names)
+    lacking += [
+        name
+        for name, one in zip(unseen, check.unseen, strict=True)
+        if one.share > table.shares.get(one.part, 0.0)
+    ]
+    return f"not looked at: {', '.join(lacking)}" if lacking else ""
 
 
 # The older rule, which needs no table: of the whole gradient, with medians over the first steps,
@@ -230,6 +248,7 @@ def _why_void(check: Check, known: FaultClass | None, unseen: Sequence[str]) -> 
 # bits makes of it but cancellation, and that hits eager alike. Both are judgement. A step without a
 # finite error counts as infinite. The rule never promotes.
 
+WRONG = "numerics_wrong"
 RATIO = 10.0
 WRONG_ERROR = 0.25
 LEAST_STEPS, MOST_STEPS = 3, 100
@@ -250,7 +269,7 @@ class Numerics:
         """Of the reason that it gives: far less exact than eager's, or another gradient."""
         if self.ratio < RATIO:
             return None
-        return "numerics_wrong" if self.compiled_error >= WRONG_ERROR else "numerics_differ"
+        return WRONG if self.compiled_error >= WRONG_ERROR else "numerics_differ"
 
     @property
     def words(self) -> str:
@@ -265,15 +284,18 @@ class Numerics:
 
 
 def numerics_of(candidate: Arm) -> Numerics | None:
-    """By the last check of the candidate's speed jobs, None without one that can be read."""
-    for run in reversed(candidate.speed):
+    """The worst of all checks of the candidate's jobs, None without one that can be read."""
+    seen = []
+    for run in (*candidate.speed, *candidate.quality):
         # The run's own precision comes first.
         totals = [one.total for one in run.check.parts if one.total] if run.check else []
         total = totals[0] if totals else read_older(run.record.get("numerics"))
-        numerics = medians_of(total) if total else None
-        if numerics is not None:
-            return numerics
-    return None
+        seen.append(medians_of(total) if total else None)
+    return max(
+        (one for one in seen if one is not None),
+        key=lambda one: (one.code == WRONG, one.ratio),
+        default=None,
+    )
 
 
 def medians_of(total: Total) -> Numerics | None:

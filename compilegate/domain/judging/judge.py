@@ -204,10 +204,12 @@ def _doubt(candidate: Arm, evidence: Evidence) -> Reason | None:
     name, equivalence = candidate.name, equivalence_of(candidate, evidence)
     if equivalence.state is State.FAILED:
         return Reason("not_equivalent", f"{name}: {equivalence.reason}", name)
-    numerics = numerics_of(candidate)
-    if numerics is None or numerics.code is None:
-        return None
-    return Reason(numerics.code, f"{name}: {numerics.words}", name)
+    numerics, worst = numerics_of(candidate), equivalence.worst
+    if numerics is not None and numerics.code is not None:
+        return Reason(numerics.code, f"{name}: {numerics.words}", name)
+    if worst is not None and worst.share_of_bound > 1:  # where policy is strict
+        return Reason("numerics_differ", f"{name}: {worst.words}", name)
+    return None
 
 
 def _between(whole: WholeJob) -> str:

@@ -214,14 +214,11 @@ def _alternating(first: tuple[Arm, int], second: tuple[Arm, int]) -> Iterator[Re
     """So many runs of both arms in turn, so that both see the same weeks; ``second`` ends."""
     turns = range(max(first[1], second[1]))
     backwards = [arm for turn in turns for arm, count in (second, first) if turn < count]
-    seeds = {arm.name: _unused_seeds(arm) for arm, _ in (first, second)}
+    used = {arm.name: {run.seed for run in arm.quality} for arm, _ in (first, second)}
     for arm in reversed(backwards):
-        yield RequestedFullRun(arm.name, next(seeds[arm.name]))
-
-
-def _unused_seeds(arm: Arm) -> Iterator[int]:
-    used = {run.seed for run in arm.quality}
-    return (seed for seed in itertools.count(FIRST_SEED) if seed not in used)
+        seed = next(seed for seed in itertools.count(FIRST_SEED) if seed not in used[arm.name])
+        used[arm.name].add(seed)
+        yield RequestedFullRun(arm.name, seed)
 
 
 def _runs_usd(evidence: Evidence, runs: Sequence[RequestedFullRun]) -> float | None:

@@ -14,12 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from compilegate import facts
 from compilegate.domain.codec import DocumentError, read, write
 from compilegate.domain.compilers import NO_COMPILER, compiler_named
-from compilegate.domain.faults import FaultTable
 from compilegate.domain.judging.checks import FIRST, read_check
 from compilegate.domain.judging.equivalence import EquivalenceFinding, State, examined
+from compilegate.facts import fault_table
 
 STEPS = 4  # what the check compares
 CHECK_SECONDS = 180.0
@@ -138,7 +137,7 @@ class Asked(NamedTuple):
 
 def asked(limit_seconds: float) -> Asked:
     """For the check, and a diagnosis of so many seconds at most."""
-    diagnosis = {"bounds": dict(_table().bounds), "limit_seconds": limit_seconds}
+    diagnosis = {"bounds": dict(fault_table().bounds), "limit_seconds": limit_seconds}
     variables = {
         "COMPILEGATE_EQUIVALENCE": FIRST,
         "COMPILEGATE_EQUIVALENCE_SECONDS": str(CHECK_SECONDS),
@@ -156,7 +155,7 @@ def of_arm(summary: Mapping[str, Any], evidence: Path, place: Path) -> dict[str,
         return None
     figures, finding = summary.get("equivalence"), NOT_MADE
     if figures is not None:
-        finding = examined(read_check(figures), _table())
+        finding = examined(read_check(figures), fault_table())
     diagnosis, kept = _diagnosis(summary.get("diagnosis")), None
     if diagnosis and diagnosis.reproducer:
         kept = _kept(evidence / diagnosis.reproducer.file, place)
@@ -195,10 +194,6 @@ def shown(checked: Mapping[str, Any] | None) -> dict[str, Any]:
 
 def _figure(value: float | None) -> str:
     return "not finite" if value is None else f"{value:.2g}"
-
-
-def _table() -> FaultTable:
-    return read(FaultTable, facts.read("equivalence"))
 
 
 def _diagnosis(document: object) -> Diagnosis | None:
