@@ -145,15 +145,18 @@ def test_later_runs_never_change_what_a_look_sees(arms: list[bool], n: int, late
 def test_no_history_however_long_counts_more_than_the_drift_allows(n: int) -> None:
     assert 0 <= history_weight(n) < 1 / KAPPA**2
     assert history_weight(n) <= n
+    assert 2.0 == history_weight(4)
 
 
-@pytest.mark.parametrize(("off", "valid"), [(0.9, True), (1.1, False), (-1.1, False)])
+@pytest.mark.parametrize(("off", "valid"), [(0.99, True), (1.01, False), (-1.01, False)])
 def test_earlier_runs_count_until_todays_contradict_them(off: float, valid: bool) -> None:
+    """Beyond that, the drift which they show is the one that is allowed for."""
     spread, today = 0.1, [0.0, 0.2, 0.1]
-    centre = 0.1 + off * CONFLICT * spread * math.sqrt(1 / 3 + 1 / 3 + KAPPA**2)
-    past = [centre - spread, centre, centre + spread]
+    shift = off * CONFLICT * math.sqrt(1 / 3 + 1 / 5 + KAPPA**2)
+    past = [0.1 + spread * (shift + place) for place in range(-2, 3)]
+    expected = KAPPA if valid else abs(shift)
 
-    assert valid == (allowed_drift(past, today, spread**2) <= KAPPA)
+    assert pytest.approx(expected) == allowed_drift(past, today, spread**2)
 
 
 @pytest.mark.parametrize(

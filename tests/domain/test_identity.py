@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from compilegate.domain.decision import IdenticalRuns, Verdict
+from compilegate.domain.judging.evidence_file import read_evidence
+from compilegate.domain.judging.identity import Identity, identity_of
 from compilegate_judge.explanation import explain
 from compilegate_judge.item import Section
 from tests.domain.evidence_builder import NOISY, WORSE, codes, document, judge, runs
@@ -90,30 +92,48 @@ def unrecorded_data(doc: Document) -> None:
             del run["fingerprint"]["data_sha256"]
 
 
-NOT_PROVEN: dict[str, Callable[[Document], None]] = {
-    "one pair ends otherwise": one("final_weights_sha256", "other"),
-    "one run is not recorded": one("final_weights_sha256", None),
-    "one initial fingerprint is missing": one("initial_weights_sha256", None),
-    "another seed": one("seed", 99),
-    "no seed": one("seed", None),
-    "weights that never trained": untrained,
-    "whether they trained is unknown": every("final_start_sha256", None),
-    "all seeds end in one model": every("final_weights_sha256", "one"),
-    "data that is not recorded": unrecorded_data,
-    "one job of both arms": one("job", "same", "baseline", "compile"),
-    "the same weights scored otherwise": one("metric", 0.8201),
-    "a fingerprint that is no text": every("final_weights_sha256", ["a"]),
+# With what is left of two pairs: models, and pairs that are unequal.
+NOT_PROVEN: dict[str, tuple[Callable[[Document], None], tuple[int, int]]] = {
+    "one pair ends otherwise": (one("final_weights_sha256", "other"), (1, 1)),
+    "one run is not recorded": (one("final_weights_sha256", None), (1, 0)),
+    "one of the baseline is not": (one("final_weights_sha256", None, "baseline"), (1, 0)),
+    "one initial fingerprint is missing": (one("initial_weights_sha256", None), (1, 0)),
+    "other initial weights": (one("initial_weights_sha256", "other"), (1, 0)),
+    "another seed": (one("seed", 99), (1, 0)),
+    "no seed": (one("seed", None, "baseline", "compile"), (1, 0)),
+    "weights that never trained": (untrained, (0, 2)),
+    "whether one trained is unknown": (one("final_start_sha256", None), (1, 1)),
+    "whether that of the baseline did": (one("final_start_sha256", None, "baseline"), (1, 1)),
+    "all seeds end in one model": (every("final_weights_sha256", "one"), (1, 0)),
+    "data that is not recorded": (unrecorded_data, (0, 0)),
+    "one job of both arms": (one("job", "same", "baseline", "compile"), (1, 0)),
+    "the same weights scored otherwise": (one("metric", 0.8201), (1, 1)),
+    "a fingerprint that is no text": (every("final_weights_sha256", ["a"]), (0, 0)),
 }
 
 
-@pytest.mark.parametrize("change", NOT_PROVEN.values(), ids=NOT_PROVEN.keys())
-def test_what_is_not_plainly_identical_is_judged_by_statistics(change):
+@pytest.mark.parametrize(("change", "left"), NOT_PROVEN.values(), ids=NOT_PROVEN.keys())
+def test_what_is_not_plainly_identical_is_judged_by_statistics(change, left):
     doc = equal()
     change(doc)
-    decision = judge(doc)
+    decision, evidence = judge(doc), read_evidence(doc)
+    found = identity_of(evidence.candidates[0], evidence.baseline)
 
+    assert left == ((found.models, found.unequal) if found else (0, 0))
+    assert found is None or not found.proven
     assert Verdict.PROMOTE != decision.verdict
     assert "weights_identical" not in codes(decision)
+
+
+def test_jobs_of_which_nothing_is_recorded_are_two():
+    doc = equal()
+    every("job", None)(doc)
+    evidence = read_evidence(doc)
+
+    expected = Identity(2, 0, tuple(run["seed"] for run in runs(doc)))
+    assert expected == identity_of(evidence.candidates[0], evidence.baseline)
+    assert expected.proven
+    assert Identity() == Identity(0, 0)
 
 
 def test_unequal_weights_mean_nothing():

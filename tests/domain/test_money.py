@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,7 +12,9 @@ from scipy import stats
 
 from compilegate.domain.codec import write
 from compilegate.domain.decision import Decision, QualityRuns
+from compilegate.domain.judging.evidence import Evidence
 from compilegate.domain.judging.evidence_file import read_evidence
+from compilegate.domain.judging.same_quality import same_quality_figures
 from tests.domain.evidence_builder import (
     BASE_WALL,
     CENTRE,
@@ -164,6 +167,49 @@ def test_dollars_to_the_same_loss_follow_the_steps_to_it(
         price = figures(judge(document(metrics=GOOD)), name)["usd_per_run"]
         assert reached == (None if expected is None else pytest.approx(expected, abs=60))
         assert usd == (None if expected is None else pytest.approx(price * reached / 2000))
+
+
+def ending_at(ends: dict[str, list[float]], *, step: int = 10) -> Evidence:
+    """Runs of ten points that fall from 5 to 1.2 at the fourth; each other one of 14, later."""
+    doc = document(metrics={name: [2.5] * len(own) for name, own in ends.items()})
+    for name, own in ends.items():
+        for number, (run, end) in enumerate(zip(runs(doc, name), own, strict=True)):
+            falls = [*[5.0] * (8 if number % 2 else 3), *[1.2] * (5 if number % 2 else 6), end]
+            run["loss_curve"] = [[step * (n + 1), loss] for n, loss in enumerate(falls)]
+    return read_evidence(doc)
+
+
+# Medians 1.1 and 1.1 + m, spread sqrt(0.04 / 3) of 3 degrees of freedom: 3 errors are 0.316.
+@pytest.mark.parametrize(
+    ("higher", "of", "steps"),
+    [
+        (0.31, "candidate", (85, 40)),
+        (0.32, "baseline", (120, None)),
+        (-0.1, "baseline", (120, 100)),
+    ],
+)
+def test_an_arm_that_ends_three_standard_errors_higher_never_gets_there(
+    higher: float, of: str, steps: tuple[int, int | None]
+) -> None:
+    mine = [1.1 + higher + off for off in (-0.1, 0.0, 0.1)]
+    evidence = ending_at({"baseline": [1.0, 1.2], "compile": mine})
+    found = same_quality_figures(evidence.candidates[0], evidence)
+
+    assert found is not None
+    assert (of, steps) == (found.loss_of, (found.steps_baseline, found.steps_candidate))
+    assert (steps[1] is None) is (found.usd_candidate is None)
+
+
+def test_steps_without_a_length_or_a_price_cost_nothing_known() -> None:
+    ends = {"baseline": [1.0, 1.0], "compile": [1.0, 1.0]}
+    still, sound = ending_at(ends, step=0), ending_at(ends)
+    unpriced = replace(sound, arms=tuple(replace(arm, usd_per_hour=None) for arm in sound.arms))
+    for evidence in (still, unpriced):
+        found = same_quality_figures(evidence.candidates[0], evidence)
+
+        assert found is not None
+        assert (None, None) == (found.usd_baseline, found.usd_candidate)
+        assert found.steps_candidate is not None
 
 
 @pytest.mark.parametrize("replicates", [2, 3, 4])

@@ -114,6 +114,7 @@ LOOKS = {
     ),
     "candidate rejected": (goes_on_with("compile-b48"), [1], ["q1a17"]),
     "not equivalent": (goes_on_with("compile-b48", "not_equivalent"), [1], ["q1a17"]),
+    "other gradients": (goes_on_with("compile-b48", "numerics_wrong"), [1], ["q1a17"]),
     "candidate rejected, back to speed": (BACK_TO_SPEED, [1], ["q1a17"]),
     "trial lost": (says("stay_off"), [0, 1, 2], []),
     "evidence invalid": (says("invalid"), [0, 1, 2], []),
