@@ -15,14 +15,16 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from compilegate.domain.codec import write
-from compilegate.domain.decision import Decision, Verdict
+from compilegate.domain.decision import Decision, FurthestApart, Verdict
 from compilegate.domain.errors import InvalidEvidenceError
-from compilegate.domain.judging.checks import read_older
+from compilegate.domain.faults import FaultClass
+from compilegate.domain.judging.checks import Unseen, read_check, read_older
 from compilegate.domain.judging.comparison import Samples
 from compilegate.domain.judging.design import Design
 from compilegate.domain.judging.equivalence import (
     State,
     equivalence_of,
+    least_rho,
     medians_of,
     rho_of,
     upper_bound,
@@ -30,6 +32,7 @@ from compilegate.domain.judging.equivalence import (
 from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.judging.next_step import is_shadow
 from compilegate.domain.judging.quality import QualityOutcome, design_of, judge_quality
+from compilegate.domain.workload.model import Policy
 from tests.domain.evidence_builder import (
     GOOD,
     among,
@@ -110,6 +113,7 @@ UNEXAMINED = {
     "nothing compared": figures("first", part("gradients", compared=0)),
     "a ratio too large": figures("first", part("gradients", 10**400)),
     "one arithmetic": figures(parts=[part("gradients")]),
+    "the other one": figures(parts=[part("gradients", arithmetic="single")]),
     "a part without a bound": figures("first", part("optimizer")),
     "too little of a part": figures(unseen=[UNSEEN]),
     "a part unseen": figures(unseen=[UNSEEN | {"part": "randomness"}]),
@@ -250,14 +254,30 @@ def test_of_two_rows_of_a_class_the_worse_one_counts(worse: Any) -> None:
 
 
 @pytest.mark.parametrize("key", ["compile_mode", "dynamic", "regions", "compile_optimizer"])
-def test_every_setting_of_the_compiler_is_the_compiler(key: str) -> None:
+@pytest.mark.parametrize("compiler", ["torch_compile", "torch_compile_strict"])
+def test_every_setting_of_the_compiler_is_the_compiler(key: str, compiler: str) -> None:
     evidence = read_evidence(examined(FIRST, LAST))
-    arm = evidence.candidates[0]
+    arm = replace(evidence.candidates[0], overrides={"compiler": compiler, key: "x"})
 
-    assert (
-        State.PASSED
-        is equivalence_of(replace(arm, overrides={**arm.overrides, key: "x"}), evidence).state
-    )
+    assert State.PASSED is equivalence_of(arm, evidence).state
+
+
+def test_the_least_that_may_be_left_is_of_any_change_and_of_the_best_class_in_use() -> None:
+    job, changes = FaultClass(**TABLE["classes"][0]), [{"precision": "fp8"}, {"compiler": "x"}]
+    classes = [replace(job, faults=20), job, replace(job, faults=200, revoked_at="2026-12-01")]
+    only = {"compiler": "torch_compile"}
+
+    assert upper_bound(0, 59) == least_rho([*changes, only], Policy(), classes)
+    assert 1.0 == least_rho(changes, Policy(), classes) == least_rho([only], Policy(), classes[2:])
+
+
+def test_without_a_table_the_reason_is_that_or_why_none_would_count() -> None:
+    reasons = set()
+    for keys in ({}, STRICT):
+        evidence = read_evidence(examined(FIRST, LAST, table=None, **keys))
+        reasons.add(equivalence_of(evidence.candidates[0], evidence).reason)
+
+    assert 2 == len(reasons - {""})
 
 
 WORST = [
@@ -274,14 +294,37 @@ def test_an_arm_that_is_not_equivalent_ends_whatever_its_runs_say(worst: Any) ->
         assert decision.next is None
 
 
-def test_a_part_as_far_apart_as_its_bound_passes() -> None:
-    at_bound = part("gradients", 64.0, "single")
-    passed = proof(examined(figures("first", at_bound, unseen=[UNSEEN | {"share": 0.25}]), LAST))
+@pytest.mark.parametrize("weights", ["first", "last"])
+def test_a_part_as_far_apart_as_its_bound_passes(weights: str) -> None:
+    at_bound = part("gradients", 64.0, "single", where="head.weight")
+    checks = {
+        "first": figures(unseen=[UNSEEN | {"share": 0.25}]),
+        "last": figures("last", unseen=[UNSEEN | {"code": "no_metric", "share": 0.0}]),
+    }
+    checks[weights] = figures(weights, at_bound, unseen=checks[weights]["unseen"])
+    passed = proof(examined(*checks.values(), table=with_class(missed=5)))
 
     assert State.PASSED == passed.state
-    assert ("gradients.single", 64.0, ("evaluation (no_loss)",)) == (
-        passed.worst.part, passed.worst.ratio, passed.unseen
+    assert FurthestApart("gradients.single", "head.weight", 64.0, 64.0) == passed.worst
+    assert ("evaluation (no_loss)", "evaluation (no_metric)") == passed.unseen
+    assert ("pytorch 2.13, cpu, bf16", 59, 5, "2026-11-26") == (
+        passed.job_class, passed.faults, passed.missed, passed.date
     )  # fmt: skip
+
+
+def test_figures_at_the_end_of_their_range_are_read() -> None:
+    ends = [part("gradients", 0.0, compared=1)]
+    found = read_check(figures("first", *ends, unseen=[UNSEEN | {"share": 1.0}]))
+    beyond = read_check(figures("first", *ends, unseen=[UNSEEN | {"share": 1.1}]))
+
+    assert found is not None and beyond is not None
+    assert (3, ["no_loss"]) == (len(found.parts), [one.code for one in found.unseen])
+    assert (Unseen("part", "unreadable", 1.0),) == beyond.unseen
+    assert read_check(figures("later")) is None
+
+
+def test_what_was_compared_is_shown_of_a_check_that_is_not_enough() -> None:
+    assert proof(examined(figures(unseen=[UNSEEN]))).worst is not None
 
 
 def test_one_failed_check_outweighs_every_other() -> None:
@@ -420,7 +463,9 @@ def decided(numerics: object, metrics: Any = None, key: str = "numerics") -> Any
 def as_total(numerics: dict[str, Any]) -> dict[str, Any]:
     """The same errors as a check of today records them."""
     total = {**numerics["gradient_error"], "epsilon": numerics["epsilon"]}
-    return figures("first", part("gradients", total=total))
+    other = {"compiled": [1e-6] * 4, "eager": [1e-6] * 4, "epsilon": FP32}
+    own, single = part("gradients", total=total), part("gradients", 1.0, "single", total=other)
+    return figures(parts=[part("buffers"), own, single])
 
 
 SOUND = check([2e-6] * 4, [1e-6] * 4)
@@ -443,6 +488,13 @@ WRONG = check([0.4] * 4, [1e-6] * 4)
         (check([0.9, 2e-6, 2e-6, 2e-6], [1e-6] * 4), None),
         (check([1e-6, 0.4, 0.5, 0.6], [1e-6] * 4), "numerics_wrong"),
         (check([None] * 4, [1e-6] * 4), "numerics_wrong"),
+        # At the limits: a ratio of ten, a quarter of the length, fp8, three steps, a hundred.
+        (check([0.15625] * 4, [0.015625] * 4), "numerics_differ"),
+        (check([0.25] * 4, [0.015625] * 4), "numerics_wrong"),
+        (check([2.5] * 4, [0.01] * 4, 0.25), "numerics_wrong"),
+        (check([0.4] * 4, [0.0] * 4), "numerics_wrong"),
+        (check([0.4] * 3, [1e-6] * 3), "numerics_wrong"),
+        (check([0.4] * 100, [1e-6] * 100), "numerics_wrong"),
     ],
 )
 def test_what_the_check_says_of_a_candidate(numerics, code):
@@ -455,8 +507,10 @@ BROKEN = [
     None, "x", {}, {"checked": False, "reason": "x"}, check([0.4] * 4, [None] * 4),
     check([0.4] * 2, [1e-6] * 2), check([0.4] * 4, [1e-6] * 3), check([-1.0] * 4, [1e-6] * 4),
     check([True] * 4, [1e-6] * 4), check([0.4] * 4, [1e-6] * 4, None),
-    check([0.4] * 4, [1e-6] * 4, 0), check([0.4] * 101, [1e-6] * 101), check(["a"] * 4, [1e-6] * 4),
-    {**WRONG, "gradient_error": [1]}, check([10**400] * 4, [1e-6] * 4),
+    check([0.4] * 4, [1e-6] * 4, 0), check([4.0] * 4, [1e-6] * 4, 0.26),
+    check([0.4] * 101, [1e-6] * 101), check(["a"] * 4, [1e-6] * 4),
+    {**WRONG, "gradient_error": [1]}, {**WRONG, "checked": False},
+    check([0.4] * 4, [None, 1e-6, 1e-6, 1e-6]), check([10**400] * 4, [1e-6] * 4),
 ]  # fmt: skip
 
 
@@ -479,6 +533,13 @@ def test_the_worst_of_all_checks_decides_whatever_the_table_says(pair, table):
     decision = judge(examined(first, {**last, "weights": "last"}, table=table))
 
     assert (Verdict.STAY_OFF, "numerics_wrong") == (decision.verdict, decision.codes[0])
+
+
+def test_the_reason_has_both_errors():
+    texts = [decided(one).reasons[0].message for one in (WRONG, NOT_FINITE)]
+
+    assert ["0.4" in text for text in texts] == ["not a finite" not in text for text in texts]
+    assert all("1e-06" in text for text in texts)
 
 
 def test_a_sound_check_promotes_nothing():
