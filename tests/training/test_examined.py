@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 import pytest
-from compilegate_runtime import kept, memory
+from compilegate_runtime import compile_cache, kept, memory
 from compilegate_runtime.compilers import NoCompiler
 from compilegate_runtime.device import Processor
 from compilegate_runtime.errors import HyperparameterError
@@ -233,32 +233,55 @@ def test_a_limit_that_cannot_be_is_refused_before_the_run(tmp_path, monkeypatch,
         Recorder(tmp_path / "new", {}, steps=2, compiler=NoCompiler(), device=Processor())
 
 
-@pytest.mark.parametrize("killed_by", ["SIGKILL", "SIGTERM"])
+@pytest.mark.parametrize(
+    ("ended_by", "status", "pool_seconds"),
+    [("SIGKILL", -9, 0), ("SIGKILL", -9, 1), ("SIGTERM", 0, 1)],
+)
 def test_what_ends_the_process_in_the_check_leaves_a_run_that_is_complete_and_examined(
-    tmp_path, killed_by
+    tmp_path, ended_by, status, pool_seconds
 ):
+    """All that an interpreter waits for at its end has been done by then."""
     code = f"""
-import os, signal
-from compilegate_runtime import equivalence, job, kept
+import concurrent.futures, os, signal, threading, time
+from pathlib import Path
+from compilegate_runtime import compile_cache, equivalence, job, kept
 from types import SimpleNamespace
 os.environ["{kept.VARIABLE}"] = kept.LAST
 settings = SimpleNamespace(arm="compile", replicate=0, seed=1, compiler="none")
-equivalence.examine = lambda *_, **__: os.kill(os.getpid(), signal.{killed_by})
+equivalence.examine = lambda *_, **__: os.kill(os.getpid(), signal.{ended_by})
+def late(name, seconds):
+    time.sleep(seconds)
+    Path(name).touch()
 with job.recorded(settings, 1, 1) as recorder:
     recorder.begin_step()
     recorder.end_step(1.0, samples=4)
+    pool = concurrent.futures.ThreadPoolExecutor(2)
+    pool.submit(time.sleep, 0)
+    pool.submit(late, "of a pool", {pool_seconds})
+    threading.Thread(target=late, args=["of a thread", 0.5]).start()
+    threading.Thread(target=time.sleep, args=[60], daemon=True).start()
+    local = compile_cache._local_folder()
+    local.mkdir(parents=True)
+    (local / "graph").touch()
     recorder.finish()
+    print("said")
     recorder.subject = lambda: None
     recorder.examine()
 """
+    variables = {
+        "SM_OUTPUT_DATA_DIR": str(tmp_path), "PYTHONPATH": str(TRAINING), "TMPDIR": str(tmp_path),
+        compile_cache.KEPT: str(tmp_path / "kept") if pool_seconds else "",
+    }  # fmt: skip
     done = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=TRAINING, env={"SM_OUTPUT_DATA_DIR": str(tmp_path)}, timeout=30, check=False,
+        [sys.executable, "-c", code], cwd=tmp_path, env=variables, timeout=30, check=False,
+        capture_output=True, text=True,
     )  # fmt: skip
 
-    assert done.returncode != 0
+    assert (status, True) == (done.returncode, "said" in done.stdout), done.stderr
     left = json.loads((tmp_path / "evidence" / "summary.json").read_text())
     assert (True, True) == (left["finished"], left["examining"])
+    kept_of_it = ["of a pool", "of a thread", *(["kept/graph"] if pool_seconds else [])]
+    assert [] == [name for name in kept_of_it if not (tmp_path / name).exists()]
 
 
 @pytest.mark.parametrize("others", [True, False])
@@ -332,15 +355,15 @@ def test_where_memory_does_not_suffice_nothing_is_run_and_the_figures_say_so(job
 def test_a_check_whose_time_is_over_ends_by_itself_and_one_that_hangs_with_its_process():
     code = """
 import signal, time
-from compilegate_runtime import kept
-kept.HUNG_SECONDS = 0.1
+from compilegate_runtime import ending
+ending.HUNG_SECONDS = 0.1
 try:
-    with kept.ending_within(0.0):
+    with ending.ending_within(0.0):
         time.sleep(60)
-except kept.Unseen as error:
+except ending.Unseen as error:
     print(error.code, signal.getitimer(signal.ITIMER_REAL), flush=True)
 signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGALRM])
-with kept.ending_within(0.0):
+with ending.ending_within(0.0):
     time.sleep(60)
 """
     done = subprocess.run(

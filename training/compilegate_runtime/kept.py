@@ -5,15 +5,11 @@ the run. Nothing here fails or slows a run that is measured: copies are few, and
 kept is missing in the check, which says so.
 """
 
-import contextlib
 import math
 import os
-import signal
-import threading
 
 from compilegate_runtime.equivalence import STEPS
 from compilegate_runtime.equivalence.batches import leaves, mapped
-from compilegate_runtime.equivalence.unseen import Unseen
 from compilegate_runtime.errors import HyperparameterError
 
 VARIABLE = "COMPILEGATE_EQUIVALENCE"
@@ -22,7 +18,6 @@ FIRST, LAST = "first", "last"
 LIMIT = "COMPILEGATE_EQUIVALENCE_SECONDS"
 SHARE, MOST_SECONDS = 0.02, 180.0
 LONGEST = 86_400.0  # that can be chosen
-HUNG_SECONDS = 60.0  # beyond the limit, after which a check hangs
 # Batches for which a run compiled further graphs, copies made to find them, and held-out batches.
 FURTHER, COPIES, HELD_OUT = 4, 32, 2
 
@@ -56,30 +51,6 @@ def chosen_seconds():
 def limit_seconds(full_run_seconds):
     """Seconds that the check may take in a workload whose whole run takes so many."""
     return chosen_seconds() or min(MOST_SECONDS, SHARE * full_run_seconds)
-
-
-@contextlib.contextmanager
-def ending_within(seconds):
-    """Raise Unseen in the block when its time is over; if it hangs, end the process well.
-
-    One of several processes hangs where another has left a collective operation; the run that the
-    block comes after is complete, and its evidence is written.
-    """
-
-    def over(_signal, _frame):
-        raise Unseen("time_exceeded", f"{seconds:.0f} seconds")
-
-    watch = threading.Timer(seconds + HUNG_SECONDS, os._exit, [0])
-    watch.daemon = True
-    before = signal.signal(signal.SIGALRM, over)
-    watch.start()
-    signal.setitimer(signal.ITIMER_REAL, max(seconds, 0.001))
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, signal.SIG_DFL if before is None else before)
-        watch.cancel()
 
 
 class Kept:

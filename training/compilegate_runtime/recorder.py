@@ -11,7 +11,7 @@ import datetime
 import math
 import time
 
-from compilegate_runtime import diagnosis, environment, equivalence, kept, memory
+from compilegate_runtime import diagnosis, ending, environment, equivalence, kept, memory
 from compilegate_runtime.equivalence.unseen import Unseen
 from compilegate_runtime.errors import DivergedError, TrainingError
 from compilegate_runtime.evidence import EvidenceFiles, LossCurve, rounded
@@ -24,7 +24,8 @@ from compilegate_runtime.signals import stopping_later
 
 WRITE_EVERY_SECONDS = 0.25  # what a killed process loses at most, and the steps in flight
 SUMMARY_EVERY_SECONDS = 10.0
-EXAMINED_WITHIN = datetime.timedelta(seconds=kept.HUNG_SECONDS)  # of the first process's own check
+# After the first process's own check.
+EXAMINED_WITHIN = datetime.timedelta(seconds=ending.HUNG_SECONDS)
 
 
 class Recorder:
@@ -272,9 +273,11 @@ class Recorder:
         if self.subject is None or weights is None:
             return
         limit, more = kept.limit_seconds(self._full_run_seconds(weights)), {}
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError, RuntimeError):
+            ending.complete()
+            self._ranks.decided("completed", lambda: True)  # the others wait for the first one
             self._files.write_summary({**self._summary, "examining": True})
-            with contextlib.suppress(Unseen), kept.ending_within(limit):
+            with contextlib.suppress(Unseen), ending.ending_within(limit):
                 more["equivalence"] = equivalence.examine(
                     lambda: memory.with_room(self.subject()), weights=weights, limit_seconds=limit
                 )
