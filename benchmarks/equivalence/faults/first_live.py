@@ -18,6 +18,7 @@ from benchmarks.equivalence.families import (
     Family,
     Modulated,
     Recommender,
+    Recurrent,
 )
 from benchmarks.equivalence.faults import Fault, enlist
 
@@ -79,6 +80,14 @@ class Penalised(Recommender):
         return loss + 0.1 * (slopes.square().sum(dim=1) - 1).square().mean(), logits
 
 
+class Counting(Recurrent):
+    """With a counter that is changed in place after it was read."""
+
+    def count(self) -> None:
+        """A step more."""
+        self.progress.add_(1)
+
+
 def _with(model: type[nn.Module], family: Family) -> Family:
     return replace(family, model=model)
 
@@ -111,4 +120,11 @@ enlist(Fault(
     defect="gradients of single samples by torch.func summed into each other's memory",
     same="it is the defect itself, in the compiler of this version",
     half="first", model=lambda family: _with(Penalised, family),
+))  # fmt: skip
+enlist(Fault(
+    name="buffer-read-again", families=("recurrent",), kind="aliasing", issue=197039,
+    title="the backward pass reads inputs and buffers again that the forward pass has changed",
+    defect="a factor is computed again, from the buffer as it is after its update",
+    same="it is the defect itself, in the compiler of this version",
+    half="first", model=lambda family: _with(Counting, family),
 ))  # fmt: skip
