@@ -159,6 +159,16 @@ def test_earlier_runs_count_until_todays_contradict_them(off: float, valid: bool
     assert pytest.approx(expected) == allowed_drift(past, today, spread**2)
 
 
+def test_without_a_spread_or_a_side_no_drift_is_seen() -> None:
+    nothing = [([1.0], [2.0], 0.0), ([], [2.0], 1.0), ([1.0], [], 1.0)]
+
+    assert [KAPPA] * 3 == [allowed_drift(*one) for one in nothing]
+
+
+def test_two_runs_that_vary_more_than_all_others_set_the_spread() -> None:
+    assert pytest.approx(math.sqrt(0.5)) == compared([0.0, 1.0], CALM, CALM).spread
+
+
 @pytest.mark.parametrize(
     ("candidate", "baseline", "history"),
     [([], CALM, WILD), (CALM, [], WILD), ([0.7], [0.7], []), ([0.7], [0.7], [0.7])],

@@ -185,6 +185,7 @@ def ending_at(ends: dict[str, list[float]], *, step: int = 10) -> Evidence:
     [
         (0.31, "candidate", (85, 40)),
         (0.32, "baseline", (120, None)),
+        (0.0, "baseline", (120, 100)),
         (-0.1, "baseline", (120, 100)),
     ],
 )
