@@ -175,6 +175,10 @@ def rare():
     return made
 
 
+class OfItsOwnKind(torch.nn.Parameter):
+    """As quantised weights are."""
+
+
 def teacher(rate):
     """A frozen weight follows another one, compiled at a ``rate`` of its own."""
 
@@ -184,8 +188,11 @@ def teacher(rate):
         return loss(model, rows, labels)
 
     parts = {
-        name: torch.nn.Parameter(torch.ones(16), requires_grad=False) for name in ("mean", "still")
-    }
+        name: kind(torch.ones(16), requires_grad=False)
+        for name, kind in (
+            ("odd", OfItsOwnKind), ("mean", torch.nn.Parameter), ("still", torch.nn.Parameter),
+        )
+    }  # fmt: skip
     return subject(model=Of(following, **parts))
 
 

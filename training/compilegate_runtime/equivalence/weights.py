@@ -24,9 +24,10 @@ class Weights:
     def __init__(self, torch, model):
         self._torch = torch
         self._modules = list(model.modules())
-        self._names = [name for name, _ in model.named_parameters()]
         self._own = [*model.parameters(), *model.buffers()]
         self._start = [one.detach().clone() for one in self._own]
+        starts = dict(zip((name for name, _ in model.named_parameters()), self._start))  # noqa: B905 - Python 3.8
+        self._frozen = [(name, starts[name]) for name, _ in frozen(model)]
         self._gradients = [(one, one.grad) for one in model.parameters()]
         self._attributes = [dict(one.__dict__) for one in self._modules]
         self._members = [[dict(one.__dict__[name]) for name in CONTAINERS] for one in self._modules]
@@ -83,10 +84,10 @@ class Weights:
 
     def moved(self):
         """The value of each ``frozen`` weight, None where it is what it was."""
-        starts = dict(zip(self._names, self._start))  # noqa: B905 - Python 3.8
+        now = dict(self._modules[0].named_parameters())
         return [
-            None if is_equal(self._torch, one, starts[name]) else one
-            for name, one in frozen(self._modules[0])
+            None if is_equal(self._torch, now[name], start) else now[name]
+            for name, start in self._frozen
         ]
 
     def changes(self):
