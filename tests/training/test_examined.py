@@ -149,6 +149,8 @@ def kept(*calls):
 
 FIRST = [(4, "train"), (3, "train"), (4, ""), (4, "")]
 stream = iter(range(3))
+trained = Kept(torch, Compiler())
+trained.training([torch.ones(2, requires_grad=True)])
 consumed = Kept(torch, Compiler())
 consumed.training([stream])
 print(json.dumps({
@@ -159,7 +161,7 @@ print(json.dumps({
     "an evaluation that compiled": kept(*FIRST, (4, "evaluate"), (4, "evaluate"), (4, "evaluate")),
     "the last call of all": kept(*FIRST, (2, "train")),
     "more shapes than copies": kept(*FIRST, *[(10 + n, "") for n in range(COPIES)], (9, "train")),
-    "consumed": list(stream),
+    "consumed": list(stream), "trained": [trained.differentiated, consumed.differentiated],
 }))
 """
 
@@ -168,7 +170,7 @@ print(json.dumps({
 def test_batches_are_kept_as_they_were_before_the_run_used_them(jobs):
     done = jobs.run_code(KEPT)
 
-    assert [0, 1, 2] == done.pop("consumed")
+    assert ([0, 1, 2], [True, False]) == (done.pop("consumed"), done.pop("trained"))
     first = [4, 3, 4, 4]
     assert {
         "as many as the first ones": [first, [], 0, 0, True],

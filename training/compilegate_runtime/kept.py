@@ -67,6 +67,7 @@ class Kept:
         self._first, self._further, self._held_out = [], [], []
         self._shapes, self._copies = set(), 0
         self._call = None  # the last one: compilations before it, and its batch if it was copied
+        self.differentiated = False  # whether gradients flow to what the model is called with
         self.missed = 0  # times that the compiler worked for a batch that was not kept
 
     def training(self, batch):
@@ -135,7 +136,9 @@ class Kept:
     def _copied(self, batch):
         """A copy on the processor, and the device of each tensor."""
         kind = self._torch.Tensor
-        devices = [one.device for one in leaves(batch) if isinstance(one, kind)]
+        tensors = [one for one in leaves(batch) if isinstance(one, kind)]
+        self.differentiated |= any(one.requires_grad for one in tensors)
+        devices = [one.device for one in tensors]
         return mapped(self._torch, lambda one: one.detach().to("cpu", copy=True), batch), devices
 
     def _placed(self, copy, devices):

@@ -10,11 +10,13 @@ import copy
 import functools
 import json
 import random
+import types
 
 import torch
 from compilegate_runtime import equivalence
 from compilegate_runtime.equivalence import conditions as _conditions
 from compilegate_runtime.equivalence import large as _large
+from compilegate_runtime.equivalence import unseen as _unseen
 from torch.nn import functional
 
 SEED = 7
@@ -480,6 +482,15 @@ INPUTS = {
     "a memory": (functools.partial(of, remembering, change=with_memory), None),
     "double precision": (in_double, None),
     "a loss in a dict": (functools.partial(of, lambda *how: {"loss": loss(*how)}), None),
+    "outputs of a class": (
+        lambda: of(
+            lambda *how: types.SimpleNamespace(loss=loss(*how)), evaluation=[batch()],
+            evaluate=lambda function, kept: function(*kept),
+        ), None,
+    ),
+    "trained inputs": (
+        lambda: of(left_out=_unseen.Unseen("input_gradients", share=0.5)), "input_gradients",
+    ),
     "a loss of each sample": (
         functools.partial(of, lambda *how: loss(*how) * torch.ones(3)), None,
     ),

@@ -37,8 +37,8 @@ def examined(torch, subject, clock, document, say):
                 with conditions.precise(torch):
                     figures = large.by_blocks(torch, case)
                     _fill("gradients", SINGLE, document, figures)
-            if outputs.unseen:
-                document.leave_out("gradients", None, outputs.unseen)
+            for reason in filter(None, (outputs.unseen, subject.left_out)):
+                document.leave_out("gradients", None, reason)
             ready = bool(made) and document.has("gradients") and not clock.is_over()
             _together(torch, case, made[0] if ready else None, document)
         finally:

@@ -45,14 +45,11 @@ class Outputs:
         """(the loss, one number of the other outputs), each None where there is none."""
         torch, loss = self._torch, loss_in(output)
         is_one = isinstance(loss, torch.Tensor) and loss.is_floating_point()
-        structures = (torch.Tensor, dict, list, tuple)
-        held = output if isinstance(output, structures) else getattr(output, "__dict__", None)
         others = [
             self._weighed(one)
-            for one in leaves([held])
-            if isinstance(one, torch.Tensor) and one.is_floating_point() and one is not loss
-            and one.requires_grad and one.numel()
-        ]  # fmt: skip
+            for one in tensors_of(torch, output)
+            if one is not loss and one.requires_grad and one.numel()
+        ]
         return loss.mean() if is_one else None, sum(others) if others else None
 
     def balance(self, of_loss=0.0, of_others=0.0):
@@ -72,6 +69,14 @@ class Outputs:
         places = self._torch.arange(wide.numel(), device=wide.device) % LEVELS
         bent = wide / (1 + (wide / BEND).square()).sqrt()
         return (wide * (bent + (places.to(wide.dtype) - (LEVELS - 1) / 2) / LEVELS)).mean()
+
+
+def tensors_of(torch, output):
+    """Floating-point tensors of a model's outputs, in containers or in an object of its own."""
+    structures = (torch.Tensor, dict, list, tuple)
+    held = output if isinstance(output, structures) else getattr(output, "__dict__", None)
+    tensors = (one for one in leaves(held) if isinstance(one, torch.Tensor))
+    return [one for one in tensors if one.is_floating_point()]
 
 
 def loss_in(output):

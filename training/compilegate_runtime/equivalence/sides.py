@@ -12,6 +12,7 @@ from collections import namedtuple
 from compilegate_runtime.equivalence import batches as of_batches
 from compilegate_runtime.equivalence import conditions
 from compilegate_runtime.equivalence.compare import sampled
+from compilegate_runtime.equivalence.outputs import tensors_of
 from compilegate_runtime.equivalence.unseen import Unseen
 
 SHIFT = 2e-4  # of the weights' length, to each side of them
@@ -127,12 +128,9 @@ class Side:
                 self._clock.check()
                 with self._around([]), self._forward():
                     output = self._subject.evaluate(self.callable, self._copy(batch))
-                made.append([sampled(self._torch, one) for one in self._tensors(output)])
+                tensors = tensors_of(self._torch, output)
+                made.append([sampled(self._torch, one) for one in tensors])
         return made
-
-    def _tensors(self, output):
-        leaves = [one for one in of_batches.leaves(output) if hasattr(one, "is_floating_point")]
-        return [one for one in leaves if one.is_floating_point()]
 
     def _balance(self, batch):
         """Find what outputs beside the loss weigh; the first side, which is eager, does for all."""

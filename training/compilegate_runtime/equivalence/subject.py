@@ -25,14 +25,14 @@ class Subject:
     floating-point tensors (outputs, loss) are compared, for an evaluation that runs compiled;
     ``accumulation``, calls whose gradients make up a step; ``optimizer`` with ``compiled_step()``,
     where its step is compiled; ``shared``, the wrapper that reduces gradients over processes, which
-    ``call`` goes through (DDP).
+    ``call`` goes through (DDP); ``left_out``, an Unseen of gradients that no weight has.
     """
 
     def __init__(
         self, model, call, batches, *, precision="fp32", autocast=contextlib.nullcontext,
         compiled=None, call_with=None, compile_anew=None, last_batch=None, recompiled=(), missed=0,
         evaluation=(), evaluate=None, accumulation=1, optimizer=None, compiled_step=None,
-        shared=None,
+        shared=None, left_out=None,
     ):  # fmt: skip
         self.model, self.call, self.batches = model, call, list(batches)
         self.compiled = model if compiled is None else compiled
@@ -42,6 +42,7 @@ class Subject:
         self.evaluation, self.evaluate = list(evaluation or ()), evaluate
         self.accumulation = accumulation
         self.optimizer, self.compiled_step, self.shared = optimizer, compiled_step, shared
+        self.left_out = left_out
 
     def of_few(self, torch):
         """The same with batches of few samples."""

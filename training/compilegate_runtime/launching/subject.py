@@ -42,6 +42,7 @@ def subject_of(torch, models, precision, regions, loader=None):
         evaluate=_output,
         accumulation=models.calls,
         shared=shared,
+        left_out=Unseen("input_gradients", "of a batch", 0.5) if kept.differentiated else None,
     )
 
 
