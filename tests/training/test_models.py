@@ -1,9 +1,10 @@
 """Which modules of a script are its models, what they are fed, what can be compared."""
 
+import math
 from types import SimpleNamespace
 
 import pytest
-from compilegate_runtime.equivalence.outputs import loss_in
+from compilegate_runtime.equivalence.outputs import Outputs, loss_in
 from compilegate_runtime.errors import NotAppliedError
 from compilegate_runtime.launching.models import check_precision, size_of
 
@@ -140,6 +141,18 @@ def test_the_loss_is_found_among_a_models_outputs():
     assert loss is loss_in({"loss": loss, "logits": Numbers(2, 3)})
     assert loss is loss_in((Numbers(2, 3), loss))
     assert loss_in((loss, loss)) is None
+
+
+@pytest.mark.parametrize(
+    ("of_loss", "of_others", "code"),
+    [(2.0, 1.0, None), (0.0, 0.0, None), (2.0, math.inf, "eager_not_finite"),
+     (0.0, 1.0, "no_gradient"), (math.nan, 1.0, None)],
+)  # fmt: skip
+def test_outputs_that_cannot_be_weighed_against_the_loss_are_unseen(of_loss, of_others, code):
+    outputs = Outputs(None)
+    outputs.balance(of_loss, of_others)
+
+    assert code == (outputs.unseen and outputs.unseen.code)
 
 
 @pytest.mark.parametrize(

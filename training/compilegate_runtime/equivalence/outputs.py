@@ -57,6 +57,8 @@ class Outputs:
         self.balanced = True
         if not math.isfinite(of_others):
             self.unseen = Unseen("eager_not_finite", "outputs beside the loss", 0.5)
+        elif of_others and not of_loss:
+            self.unseen = Unseen("no_gradient", "of the loss, to weigh the outputs beside it", 0.5)
         elif of_others and math.isfinite(of_loss):
             self._weight = of_loss / of_others
 
