@@ -16,13 +16,11 @@ import sys
 import time
 from pathlib import Path
 
-from scipy.special import betainc
-
 from benchmarks.decision import document
 from benchmarks.decision.played import played
+from benchmarks.decision.quick import use_scipy
 from benchmarks.decision.study import RESULTS, cells, figures, keep
 from benchmarks.decision.tables import shown
-from compilegate.domain.judging import student
 
 PRINTED = ("bad_promoted", "good_missed", "ended_worse", "gpu_hours", "net_saving")
 
@@ -33,8 +31,7 @@ def main() -> None:
     if options.document:
         document.write()
         return
-    # scipy's function takes a fortieth of the time; tests hold the judge's own to it.
-    student.incomplete_beta = _incomplete_beta
+    use_scipy()
     for cell in (one.of(options.share) for one in cells()):
         if options.only and not cell.name.startswith(tuple(options.only)):
             continue
@@ -45,13 +42,6 @@ def main() -> None:
         line = {name: shown(kept["figures"][name]) for name in PRINTED}
         seconds = time.monotonic() - began
         print(f"{cell.name}: {cell.workloads} workloads, {seconds:.0f} s, {line}", flush=True)
-
-
-def _incomplete_beta(a: float, b: float, x: float, complement: float) -> float:
-    """I_x(a, b) by the smaller tail, as the judge computes it (student.py)."""
-    if x < (a + 1) / (a + b + 2):
-        return float(betainc(a, b, x))
-    return 1 - float(betainc(b, a, complement))
 
 
 def _options() -> argparse.Namespace:

@@ -30,11 +30,16 @@ def judge_name(checkout: Path = REPOSITORY) -> str:
     Comments, layout and texts for people are left out: no decision depends on them.
     """
     version, files = judge_of(checkout)
-    deciding = {place: "\n".join(_deciding(source)).encode() for place, source in files.items()}
-    return f"{version} ({digest(deciding)[:SHOWN]})"
+    own = {place: deciding(source) for place, source in files.items()}
+    return f"{version} ({digest(own)[:SHOWN]})"
 
 
-def _deciding(source: bytes) -> Iterator[str]:
+def deciding(source: bytes) -> bytes:
+    """What of a file's source decides: all but comments, layout and texts for people."""
+    return "\n".join(_tokens(source)).encode()
+
+
+def _tokens(source: bytes) -> Iterator[str]:
     """The tokens of a file without comments, line breaks within brackets, and strings of words.
 
     A string with a blank in it is one of words. Python 3.12 and later take an f-string apart; it
