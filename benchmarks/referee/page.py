@@ -19,6 +19,7 @@ BLOCK = re.compile(
 )
 OURS = "Compilegate"
 LEVEL = 0.05
+ERRORS = 2  # standard errors by which a rule may be above it by chance
 Cell = Mapping[str, Any]
 Figure = dict[str, Any]
 
@@ -87,6 +88,24 @@ def _provenance(found: Results) -> str:
         f"{len(found['groups'])} groups, {runs:,} runs. {trials:,} trials, all decided by each of "
         f"{len(order(found))} rules; a cell has {each}. Judge (with a digest of its code): "
         f"{found['judge']}. Rules and data: `{found['rules'][:8]}`. ± is one standard error."
+    )
+
+
+def _safe(found: Results) -> str:
+    """The rules that keep their level at every margin, with the worst of what they find."""
+    good = by_rule(found, loses=False)
+    rows = []
+    for rule, cells in by_rule(found, loses=True).items():
+        wrong = max((pooled(cell) for cell in cells), key=lambda one: float(one["percent"]))
+        if wrong["percent"] <= 100 * LEVEL + ERRORS * wrong["se"]:
+            least = min(
+                (pooled(cell) for cell in good[rule]), key=lambda one: float(one["percent"])
+            )
+            spent = " / ".join(_spent(cell) for cell in good[rule])
+            rows.append([_named(rule), shown(wrong), shown(least), spent])
+    runs = " / ".join(f"{margin:g}" for margin in margins(found))
+    return table(
+        ["rule", "most wrong promotes, %", "least good found, %", f"runs, at {runs} sd"], rows
     )
 
 
@@ -165,6 +184,7 @@ def _groups(found: Results) -> str:
 
 BLOCKS: Mapping[str, Callable[[Results], str]] = {
     "provenance": _provenance,
+    "safe": _safe,
     "wrong": _wrong,
     "found": _found,
     "runs": _runs,

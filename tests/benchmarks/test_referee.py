@@ -150,6 +150,22 @@ def test_promotions_are_counted_by_group_and_runs_averaged() -> None:
     assert 50.0 == page.pooled(cells["high ones", True])["percent"]
 
 
+def test_a_rule_is_safe_where_chance_may_have_made_its_wrong_promotes() -> None:
+    """Of 400 trials at 7.5 % the standard error is 1.3, at 8 % 1.4: 5 % are two of them away."""
+    four = {"mean": 4.0, "se": 0.0}
+    runs = {"candidate_runs": four, "baseline_runs": four, "other": four}
+    cells = [
+        {"rule": rule, "margin": margin, "loses": loses, "trials": 400, "promoted": [n], **runs}
+        for rule, wrong in (("chance", 30), ("unsafe", 32))
+        for margin, loses, n in ((1, True, wrong), (2, True, 0), (1, False, 300), (2, False, 400))
+    ]
+
+    assert "| chance | 7.50 ± 1.32 | 75.0 ± 2.2 | 4 + 4.00 / 4 + 4.00 |" in (
+        text := page.BLOCKS["safe"]({"cells": cells})
+    )
+    assert "unsafe" not in text
+
+
 def test_a_rule_is_found_by_its_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "mine.py").write_text("RULES = {'mine': lambda trial: True}\n")
     monkeypatch.setattr(package, "__path__", [*package.__path__, str(tmp_path)])
@@ -191,6 +207,7 @@ def test_the_results_are_of_these_rules_and_data_and_the_page_shows_them() -> No
     assert RULES.keys() == {cell["rule"] for cell in kept["cells"]}
     assert [group.name for group in groups()] == [group["name"] for group in kept["groups"]]
     assert kept["judge"] in text
+    assert {match["name"] for match in page.BLOCK.finditer(text)} == page.BLOCKS.keys()
     assert page.refreshed(text, kept) == text
 
 
