@@ -30,6 +30,11 @@ class JobClass(Section):
         """The class as one text, by which it is found."""
         return f"{self.framework}, {self.device}, {self.precision}"
 
+    @property
+    def kind_of_device(self) -> str:
+        """Without its generation, such as cuda."""
+        return self.device.partition(" ")[0]
+
 
 @dataclass(frozen=True)
 class FaultClass(JobClass):
@@ -57,8 +62,8 @@ def _not_figures(figures: Mapping[str, Any], most: float = math.inf) -> Iterator
 class FaultTable(Section):
     """What is known of the equivalence check whose sources have this digest.
 
-    ``bounds`` are the largest ratios that pass, by part and arithmetic (``gradients.own``);
-    ``shares`` how much of a part need not be looked at, 0 where there is none.
+    ``bounds`` are the largest ratios that pass, by part and arithmetic (``gradients.own``), on the
+    kinds of device that ``classes`` have; ``shares`` how much of a part need not be looked at, 0 where there is none.
     """
 
     check: str = key("digest of its sources")

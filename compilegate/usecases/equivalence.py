@@ -25,6 +25,7 @@ from compilegate.facts import fault_table
 from compilegate.ports import Ledger, Services
 
 logger = logging.getLogger("compilegate")
+UNREADABLE = "unknown, because a revocation cannot be read"
 
 
 def table_of(ledger: Ledger) -> dict[str, Any] | None:
@@ -33,8 +34,8 @@ def table_of(ledger: Ledger) -> dict[str, Any] | None:
     try:
         revoked = {one.job_class: iso(one.at) for one in reversed(revoked_classes(ledger))}
     except UnreadableRecordError:  # any class may be the one that it revokes
-        logger.exception("the equivalence check counts for no candidate")
-        table = replace(table, classes=())
+        logger.exception("the equivalence check promotes no candidate")
+        revoked = {one.words: UNREADABLE for one in table.classes}
     classes = tuple(replace(one, revoked_at=revoked.get(one.words)) for one in table.classes)
     return write(replace(table, classes=classes)) if table.bounds else None
 

@@ -193,8 +193,7 @@ STRICT = {"policy": {"equivalence": "strict"}}
     [
         (TABLE, STRICT, {}),
         (with_class(revoked_at="2026-12-01T00:00:00Z"), {}, {}),
-        (with_class(device="cuda 9.0"), {}, {}),
-        (TABLE | {"classes": []}, {}, {}),
+        (with_class(precision="fp16"), {}, {}),
         (TABLE, {}, {"precision": "bf16"}),
         (TABLE, {}, {"compiler": "sagemaker_training_compiler"}),
     ],
@@ -212,6 +211,22 @@ def test_the_check_counts_only_where_faults_of_the_compiler_were_tried(
 
         assert (state, 1.0, 1.0) == (found.state, found.rho, rho_of(arm, evidence))
         assert found.reason
+
+
+@pytest.mark.parametrize(
+    ("device", "rows", "state"),
+    [
+        ("cpu", TABLE["classes"], State.FAILED),
+        ("cpu", [], State.UNEXAMINED),
+        ("cuda 9.0", TABLE["classes"], State.UNEXAMINED),
+        ("cuda 9.0", with_class(device="cuda 8.0")["classes"], State.FAILED),
+    ],
+)
+def test_bounds_are_those_of_a_kind_of_device(device: str, rows: Any, state: State) -> None:
+    failed = figures("first", HARMFUL, **{"class": {**CLASS, "device": device}})
+    evidence = read_evidence(examined(failed, LAST, table=TABLE | {"classes": rows}))
+
+    assert state is equivalence_of(evidence.candidates[0], evidence).state
 
 
 @pytest.mark.parametrize("weights", ["first", "last"])

@@ -23,8 +23,8 @@ With e the largest relative error of a part's tensors, it passes where of every 
     e_compiled / max(e_eager, floor) <= bound
 
 and no more of a part than its share was left out. Bounds and shares come with the table of faults.
-An arm that fails stays off, whether or not faults of its class were tried: were it judged by Q
-alone, a harmful one would be promoted with rho a + (1 - rho) alpha/K.
+An arm that fails stays off, whether or not faults of its class were tried, if the bounds are of its
+kind of device: were it judged by Q alone, a harmful one would be promoted with rho a + (1 - rho) alpha/K.
 """
 
 from __future__ import annotations
@@ -184,7 +184,8 @@ def closed_to(changed: Mapping[str, Any], policy: Policy) -> str:
 def examined(check: Check | None, table: FaultTable) -> EquivalenceFinding:
     """What one check says by the table; None is one that cannot be read.
 
-    What is beyond its bound fails in every class: bounds are the check's, faults those of a class.
+    What is beyond its bound fails in every class of its kind of device: other devices round in other
+    ways, and bounds are the largest ratios of sound compilations.
     """
     if check is None:
         return EquivalenceFinding(State.UNEXAMINED, "a check cannot be read")
@@ -194,7 +195,9 @@ def examined(check: Check | None, table: FaultTable) -> EquivalenceFinding:
         key=lambda one: (one.revoked_at is not None, upper_bound(one.missed, one.faults)),
         default=None,
     )
-    bounds = table.bounds if check.check == table.check else {}
+    kinds = {one.kind_of_device for one in table.classes}
+    measured = check.job_class is not None and check.job_class.kind_of_device in kinds
+    bounds = table.bounds if measured and check.check == table.check else {}
     worst = max(
         (
             FurthestApart(one.name, one.where, one.ratio, bounds[one.name])
