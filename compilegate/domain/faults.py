@@ -63,7 +63,8 @@ class FaultTable(Section):
     """What is known of the equivalence check whose sources have this digest.
 
     ``bounds`` are the largest ratios that pass, by part and arithmetic (``gradients.own``), on the
-    kinds of device that ``classes`` have; ``shares`` how much of a part need not be looked at, 0 where there is none.
+    kinds of device that ``classes`` have; ``shares`` how much of a part need not be looked at, 0
+    where there is none.
     """
 
     check: str = key("digest of its sources")

@@ -24,7 +24,8 @@ With e the largest relative error of a part's tensors, it passes where of every 
 
 and no more of a part than its share was left out. Bounds and shares come with the table of faults.
 An arm that fails stays off, whether or not faults of its class were tried, if the bounds are of its
-kind of device: were it judged by Q alone, a harmful one would be promoted with rho a + (1 - rho) alpha/K.
+kind of device: were it judged by Q alone, a harmful one would be promoted with rho a + (1 - rho)
+alpha/K.
 """
 
 from __future__ import annotations
@@ -184,8 +185,8 @@ def closed_to(changed: Mapping[str, Any], policy: Policy) -> str:
 def examined(check: Check | None, table: FaultTable) -> EquivalenceFinding:
     """What one check says by the table; None is one that cannot be read.
 
-    What is beyond its bound fails in every class of its kind of device: other devices round in other
-    ways, and bounds are the largest ratios of sound compilations.
+    What is beyond its bound fails in every class of its kind of device: other devices round in
+    other ways, and bounds are the largest ratios of sound compilations.
     """
     if check is None:
         return EquivalenceFinding(State.UNEXAMINED, "a check cannot be read")
