@@ -173,7 +173,8 @@ def one_key_hidden(graph: Graph, _place: Place) -> int:
 )  # fmt: skip
 def counted_twice_when_recompiled(graph: Graph, place: Place) -> int:
     """A buffer, and from the next step on the penalty."""
-    counters = named(graph, "add_") if place.number else []
+    additions = named(graph, "add") if place.number else []
+    counters = [node for node in additions if node.args[1] == 1]
     for node in counters:
         node.update_arg(1, 2)
     return len(counters)
