@@ -81,6 +81,14 @@ def _parts(found: Mapping[str, Any]) -> Iterator[str]:
             ((one["name"], one["family"], one["precision"], f"{one['effect']:.1e}", one["reason"])
              for one in missed),
         )  # fmt: skip
+    unexamined = [one for one in found["sound"] if one["unexamined"]]
+    if unexamined:
+        yield _table(
+            ("sound, and not examined", "precision", "mode", "compilations", "the judge says"),
+            ((one["family"], one["precision"], one["mode"],
+              f"{one['unexamined']} of {one['count']}", "; ".join(one["why"]))
+             for one in unexamined),
+        )  # fmt: skip
     harmless = sorted({_trial(one) for one in trials if not one["harmful"]})
     if harmless:
         yield f"Without harm by both measures, and counted for neither side: {', '.join(harmless)}."

@@ -1,8 +1,9 @@
 """What the trials come to: bounds, faults caught and missed, and the table of the judge.
 
 Bounds come from sound compilations with even seeds: HEADROOM times the largest ratio of a part in
-any of them, since a family that is not here may vary more. False alarms are counted on those with
-odd seeds, which set no bound. No fault takes part in either.
+any of them, since a family that is not here may vary more; those with odd seeds set no bound. No
+fault takes part. A false alarm is a sound compilation that fails; one that cannot be examined is
+counted apart, since it costs an arm nothing but the wider level.
 """
 
 from __future__ import annotations
@@ -20,11 +21,16 @@ import torch
 from benchmarks.equivalence import page
 from benchmarks.equivalence.faults import Fault, catalogue
 from benchmarks.equivalence.page import KEPT
-from benchmarks.equivalence.trials import ROOT, equivalence
+from benchmarks.equivalence.trials import ROOT, UNSOUND, equivalence
 from compilegate.domain.codec import write as encoded
 from compilegate.domain.faults import FaultClass, FaultTable
 from compilegate.domain.judging.checks import read_check
-from compilegate.domain.judging.equivalence import State, examined, upper_bound
+from compilegate.domain.judging.equivalence import (
+    EquivalenceFinding,
+    State,
+    examined,
+    upper_bound,
+)
 
 HEADROOM = 3.0
 LEAST_BOUND = 3.0  # PyTorch's own accuracy test of compilers allows 2 to 3
@@ -73,7 +79,9 @@ def bounds_of(sound: Iterable[Mapping[str, Any]]) -> dict[str, float]:
 
 def summary(records: Records, check: str, device: str) -> dict[str, Any]:
     """The results of one version of the check on one kind of device."""
-    sound = records.of("sound", check)
+    sound = [
+        one for one in records.of("sound", check) if (one["family"], one["mode"]) not in UNSOUND
+    ]
     bounds = bounds_of(sound)
     precisions = sorted({one["precision"] for one in sound})
     framework = "pytorch " + ".".join(torch.__version__.split(".")[:2])
@@ -86,7 +94,7 @@ def summary(records: Records, check: str, device: str) -> dict[str, Any]:
     for precision in precisions:
         harmful = page.harmful_in(faults, precision)
         mine = [one for one in sound if one["precision"] == precision]
-        alarms = sum(_state(one["document"], table) is not State.PASSED for one in mine)
+        alarms = sum(_seen(one, table).state is State.FAILED for one in mine)
         missed = sum(not one["caught"] for one in harmful)
         classes.append(_class(framework, place, precision, len(harmful), missed, len(mine), alarms))
     return {
@@ -109,8 +117,8 @@ def _class(framework: str, device: str, precision: str, *figures: int) -> FaultC
     return FaultClass(framework, device, precision, faults, missed, date, sound, alarms)
 
 
-def _state(document: Mapping[str, Any], table: FaultTable) -> State:
-    return examined(read_check(document), table).state
+def _seen(record: Mapping[str, Any], table: FaultTable) -> EquivalenceFinding:
+    return examined(read_check(record["document"]), table)
 
 
 def _fault(fault: Fault, records: Records, table: FaultTable) -> dict[str, Any]:
@@ -128,7 +136,7 @@ def _fault(fault: Fault, records: Records, table: FaultTable) -> dict[str, Any]:
                 for kind, one in (("runs", runs), ("gradients", harm))
                 if one and one["harmful"]
             ]
-            checks = [examined(read_check(one["document"]), table) for one in (first, last) if one]
+            checks = [_seen(one, table) for one in (first, last) if one]
             failed = [one for one in checks if one.state is State.FAILED]
             seen = (failed or checks)[0]
             trials.append({
@@ -157,11 +165,17 @@ def _sound(sound: list[dict[str, Any]], table: FaultTable) -> list[dict[str, Any
         for part in (part for one in members for part in one["document"]["parts"]):
             name = f"{part['part']}.{part['arithmetic']}"
             ratios[name] = max(ratios[name], round(part["ratio"] or 0.0, 2))
-        alarms = [one for one in members if _state(one["document"], table) is not State.PASSED]
+        alarms = [one for one in members if _seen(one, table).state is State.FAILED]
         odd = [one for one in alarms if one["seed"] % 2]
+        reasons = [
+            seen.reason
+            for seen in (_seen(one, table) for one in members)
+            if seen.state is State.UNEXAMINED
+        ]
         rows.append({
             "family": family, "precision": precision, "mode": mode, "count": len(members),
-            "false_alarms": len(alarms), "of_odd_seeds": len(odd), "largest": dict(ratios),
+            "false_alarms": len(alarms), "of_odd_seeds": len(odd), "unexamined": len(reasons),
+            "why": sorted(set(reasons)), "largest": dict(ratios),
         })  # fmt: skip
     return rows
 
