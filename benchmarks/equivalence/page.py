@@ -67,7 +67,12 @@ def _parts(found: Mapping[str, Any]) -> Iterator[str]:
         ("half", "faults", "tried", "missed"),
         (_group(half, [one for one in harmful if one["half"] == half]) for half in halves),
     )
-    older = [{**fault, **trial} for fault in found["older"] for trial in fault["trials"]]
+    older = [
+        {**fault, **trial}
+        for fault in found["older"]
+        for trial in fault["trials"]
+        if trial["harmful"]  # where the compiler of that version has the defect indeed
+    ]
     if older:
         yield _table(
             ("with the version that had it", "issue", "PyTorch", "precision", "caught"),

@@ -24,7 +24,9 @@ def results(*trials: dict[str, object]) -> dict[str, object]:
     faults = [FAULT | {"trials": list(trials)}]
     sound = {"family": "recurrent", "precision": "fp32", "mode": "dynamic", "count": 8}
     sound = [sound | {"unexamined": 2, "why": ["no", "none"]}, sound | {"unexamined": 0}]
-    tables = {"table": {"classes": [CLASS]}, "faults": faults, "older": [], "sound": sound}
+    of_old = FAULT | {"name": "old", "version": "8"}
+    older = [of_old | {"trials": [TRIAL, TRIAL | {"precision": "bf16", "harmful": False}]}]
+    tables = {"table": {"classes": [CLASS]}, "faults": faults, "older": older, "sound": sound}
     return {"cpu": found | tables}
 
 
@@ -69,5 +71,6 @@ def test_a_missed_fault_is_named_and_a_harmless_one_is_no_part_of_the_figures() 
     assert f"| pytorch 9, cpu, fp32 | 2 | 1 | 0 | 1 | {upper_bound(1, 2):.3f} | 3 | 0 |" in text
     assert "| mask | 1 | 2 | 1 |" in text
     assert "| one | recurrent | fp32 | 1.0e-01 | within its bounds |" in text
+    assert 1 == text.count("| old | 7 | 8 |") == text.count("| old | 7 | 8 | fp32 | yes |")
     assert 1 == text.count("| recurrent | fp32 | dynamic | 2 of 8 | no; none |")
     assert "for neither side: one (transformer, fp32)." in text
