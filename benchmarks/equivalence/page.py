@@ -67,6 +67,27 @@ def _parts(found: Mapping[str, Any]) -> Iterator[str]:
         ("half", "faults", "tried", "missed"),
         (_group(half, [one for one in harmful if one["half"] == half]) for half in halves),
     )
+    yield from _tries(trials)
+    yield from _apart(found)
+
+
+def _tries(trials: list[dict[str, Any]]) -> Iterator[str]:
+    """What was missed, and what is no harm."""
+    harmful = [one for one in trials if one["harmful"]]
+    missed = [one for one in harmful if not one["caught"]]
+    if missed:
+        yield _table(
+            ("missed", "family", "precision", "effect", "the judge says"),
+            ((one["name"], one["family"], one["precision"], f"{one['effect']:.1e}", one["reason"])
+             for one in missed),
+        )  # fmt: skip
+    harmless = sorted({_trial(one) for one in trials if not one["harmful"]})
+    if harmless:
+        yield f"Without harm by both measures, and counted for neither side: {', '.join(harmless)}."
+
+
+def _apart(found: Mapping[str, Any]) -> Iterator[str]:
+    """What the classes do not count: older versions, and what was not examined."""
     older = [
         {**fault, **trial}
         for fault in found["older"]
@@ -79,13 +100,6 @@ def _parts(found: Mapping[str, Any]) -> Iterator[str]:
             ((one["name"], one["issue"], one["version"], one["precision"],
               "yes" if one["caught"] else "no") for one in older),
         )  # fmt: skip
-    missed = [one for one in harmful if not one["caught"]]
-    if missed:
-        yield _table(
-            ("missed", "family", "precision", "effect", "the judge says"),
-            ((one["name"], one["family"], one["precision"], f"{one['effect']:.1e}", one["reason"])
-             for one in missed),
-        )  # fmt: skip
     unexamined = [one for one in found["sound"] if one["unexamined"]]
     if unexamined:
         yield _table(
@@ -94,9 +108,6 @@ def _parts(found: Mapping[str, Any]) -> Iterator[str]:
               f"{one['unexamined']} of {one['count']}", "; ".join(one["why"]))
              for one in unexamined),
         )  # fmt: skip
-    harmless = sorted({_trial(one) for one in trials if not one["harmful"]})
-    if harmless:
-        yield f"Without harm by both measures, and counted for neither side: {', '.join(harmless)}."
 
 
 def _class(row: Mapping[str, Any], harmful: list[Trial]) -> Row:
