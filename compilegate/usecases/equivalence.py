@@ -17,7 +17,6 @@ from compilegate.domain.flag_change import Override
 from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.judging.probation import REVOKED
 from compilegate.domain.ledger_keys import DEPLOYMENT, EQUIVALENCE_ENTRIES
-from compilegate.domain.optional import without_none
 from compilegate.domain.records.flags import HUMAN
 from compilegate.domain.records.ledger import ClassRestored, ClassRevoked
 from compilegate.domain.records.production import Review
@@ -65,8 +64,8 @@ def revoke_class(workload: str, review: Review, services: Services) -> None:
         return
     evidence = read_evidence(json.loads(services.store.get(str(review.evidence_key))))
     # An arm that passed has checks, and those of its trial are of one class.
-    checks = without_none(run.check for run in evidence.promoted_arm.runs)
-    job_class = without_none(one.job_class for one in checks)[0].words
+    checks = filter(None, (run.check for run in evidence.promoted_arm.runs))
+    job_class = next(filter(None, (one.job_class for one in checks))).words
     record = ClassRevoked(review.at, str(review.decision_id), workload, job_class, reason)
     services.ledger.append(DEPLOYMENT, record)
 

@@ -106,7 +106,7 @@ def test_a_check_is_asked_for_and_judged_by_the_table(
     started = kept / "compile" / "ml" / "output" / "data" / "started.json"
     asked = json.loads(started.read_text())["env"]
     assert ("4", "first") == (asked["COMPILEGATE_TRY_STEPS"], asked["COMPILEGATE_EQUIVALENCE"])
-    assert {"bounds": TABLE["bounds"], "limit_seconds": 120.0} == json.loads(
+    assert {"bounds": {"cpu": TABLE["bounds"]}, "limit_seconds": 120.0} == json.loads(
         asked["COMPILEGATE_DIAGNOSIS"]
     )
 
@@ -131,7 +131,7 @@ def test_an_error_has_its_place_what_to_do_and_a_reproducer(
 
 
 MISSING = {
-    "no faults": (left(OTHER_CLASS), "failed", "not_equivalent", ["exclude", "report"]),
+    "no faults": (left(OTHER_CLASS), "unexamined", "not_equivalent", ["exclude", "report"]),
     "no table": (left(OTHER_CHECK), "unexamined", "not_equivalent", ["exclude", "report"]),
     "cut off": (left(diagnosis=None), "failed", "not_equivalent", []),
     "broken diagnosis": (

@@ -1,12 +1,14 @@
 """What every way in gives to the equivalence check, and when its figures are the run's evidence."""
 
+import concurrent.futures
 import json
 import shutil
 import subprocess
 import sys
+import time
 
 import pytest
-from compilegate_runtime import compile_cache, kept, memory
+from compilegate_runtime import compile_cache, ending, kept, memory
 from compilegate_runtime.compilers import NoCompiler
 from compilegate_runtime.device import Processor
 from compilegate_runtime.errors import HyperparameterError
@@ -284,6 +286,18 @@ with job.recorded(settings, 1, 1) as recorder:
     assert (True, True) == (left["finished"], left["examining"])
     kept_of_it = ["of a pool", "of a thread", *(["kept/graph"] if pool_seconds else [])]
     assert [] == [name for name in kept_of_it if not (tmp_path / name).exists()]
+
+
+def test_a_pool_of_processes_is_waited_for_while_it_works(monkeypatch):
+    monkeypatch.setattr(ending, "THREADS_SECONDS", 20.0)
+    monkeypatch.setattr(compile_cache, "keep", lambda: None)
+    with concurrent.futures.ProcessPoolExecutor(1) as pool:
+        called = pool.submit(time.sleep, 1)
+        begun = time.monotonic()
+        ending.complete()
+
+        assert called.done()
+        assert time.monotonic() - begun < ending.THREADS_SECONDS
 
 
 @pytest.mark.parametrize("others", [True, False])

@@ -31,8 +31,13 @@ def complete():
 
 
 def _is_at_work(thread):
-    """Whether the interpreter waits for it; a pool's thread is at work in a call alone."""
+    """Whether the interpreter waits for it; a pool's thread is at work in a call alone.
+
+    The thread that manages a pool of processes holds the calls that have not returned.
+    """
     if thread.daemon or thread in (threading.main_thread(), threading.current_thread()):
+        return False
+    if not getattr(thread, "pending_work_items", True):
         return False
     frame = sys._current_frames().get(thread.ident)
     return frame is None or frame.f_code is not pools._worker.__code__

@@ -137,7 +137,9 @@ class Asked(NamedTuple):
 
 def asked(limit_seconds: float) -> Asked:
     """For the check, and a diagnosis of so many seconds at most."""
-    diagnosis = {"bounds": dict(fault_table().bounds), "limit_seconds": limit_seconds}
+    table = fault_table()
+    bounds = {one.kind_of_device: dict(table.bounds) for one in table.classes}
+    diagnosis = {"bounds": bounds, "limit_seconds": limit_seconds}
     variables = {
         "COMPILEGATE_EQUIVALENCE": FIRST,
         "COMPILEGATE_EQUIVALENCE_SECONDS": str(CHECK_SECONDS),

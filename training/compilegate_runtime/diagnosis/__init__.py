@@ -16,7 +16,8 @@ VARIABLE = "COMPILEGATE_DIAGNOSIS"
 def asked_for(subject, figures, folder):
     """``diagnosis`` for a run's summary, where ``compilegate try`` asks for one.
 
-    The variable is JSON: ``bounds`` and ``limit_seconds`` as ``diagnose`` takes them.
+    The variable is JSON: ``limit_seconds`` as ``diagnose`` takes it, and ``bounds`` by the kind of
+    device that they were measured on.
     """
     asked = os.environ.get(VARIABLE)
     if not asked:
@@ -28,4 +29,7 @@ def asked_for(subject, figures, folder):
         write_line(" ".join(["compilegate equivalence", *words]), stream)
 
     stream = sys.stdout  # as it is now; PyTorch's tools are kept quiet
-    return {"diagnosis": diagnose(subject, figures, folder, say=say, **json.loads(asked))}
+    settings = json.loads(asked)
+    kind = (figures["class"] or {"device": ""})["device"].partition(" ")[0]
+    settings["bounds"] = settings["bounds"].get(kind)
+    return {"diagnosis": diagnose(subject, figures, folder, say=say, **settings)}
