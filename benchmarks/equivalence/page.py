@@ -73,8 +73,7 @@ def _parts(found: Mapping[str, Any]) -> Iterator[str]:
 
 def _tries(trials: list[dict[str, Any]]) -> Iterator[str]:
     """What was missed, and what is no harm."""
-    harmful = [one for one in trials if one["harmful"]]
-    missed = [one for one in harmful if not one["caught"]]
+    missed = [one for one in trials if one["harmful"] and not one["caught"]]
     if missed:
         yield _table(
             ("missed", "family", "precision", "effect", "the judge says"),
