@@ -312,6 +312,7 @@ CASES = {
     "inductor": by_inductor,
     **{f"fault {name}": functools.partial(beside, **how) for name, how in OUTPUTS.items()},
     **{one.__name__: functools.partial(dropping, replaced(one)) for one in DROPOUTS},
+    "a fault of one batch": lambda: with_one_batch("mean"),
 }  # fmt: skip
 
 
@@ -360,6 +361,37 @@ def remembering(model, rows, labels):
 
 def with_memory(model):
     model.plain, model.mean = {"scale": 1.0, "seen": []}, torch.zeros(16)
+
+
+def with_tensors(model):
+    model.plain = {
+        "every other": torch.ones(32)[::2], "expanded": torch.ones(1).expand(16),
+        "conjugate": torch.ones(16, dtype=torch.complex64).conj(), "longer": torch.ones(3),
+    }  # fmt: skip
+    with torch.inference_mode():
+        model.plain["of inference"] = torch.ones(16)
+    model.register_buffer("mask", torch.ones(1, 16).expand(16, 16))
+
+
+def changing_tensors(model, rows, labels):
+    with torch.no_grad():
+        model.plain["every other"].mul_(0.9)
+        model.plain["longer"].resize_(5)
+        if not torch.compiler.is_compiling():  # which cannot
+            with torch.inference_mode():
+                model.plain["of inference"].mul_(0.9)
+        rows = rows * model.plain["expanded"] * model.plain["conjugate"].real
+    return loss(model, torch.nn.functional.linear(rows, model.mask) + rows, labels)
+
+
+def seldom(model, rows, labels):
+    return loss(model, rows, labels) * (rows[0, 0] == model.first)
+
+
+def with_one_batch(backend):
+    made = subject(backend, model=Of(seldom, first=0.0))
+    made.model.first = float(made.batches[0][0][0, 0])
+    return made
 
 
 def flat(model, rows, labels):
@@ -480,6 +512,10 @@ INPUTS = {
     "a state of its own": (lambda: of(Cooling()), "state_outside"),
     "a step that computes the loss": (closed, "needs_closure"),
     "a memory": (functools.partial(of, remembering, change=with_memory), None),
+    "a gradient of one batch": (functools.partial(with_one_batch, "none"), "no_gradient"),
+    "tensors of every kind": (
+        functools.partial(of, changing_tensors, change=with_tensors), None,
+    ),
     "double precision": (in_double, None),
     "a loss in a dict": (functools.partial(of, lambda *how: {"loss": loss(*how)}), None),
     "outputs of a class": (
@@ -548,7 +584,10 @@ def equal(one, other):
     if getattr(one, "is_sparse", False):
         one, other = one.to_dense(), other.to_dense()
     if isinstance(one, torch.Tensor) and isinstance(other, torch.Tensor):
-        return bool(((one == other) | (one.isnan() & other.isnan())).all())
+        same = one.shape == other.shape
+        return same and bool(((one == other) | (one.isnan() & other.isnan())).all())
+    if isinstance(one, dict) and isinstance(other, dict):
+        return list(one) == list(other) and equal([*one.values()], [*other.values()])
     if isinstance(one, list) and isinstance(other, list):
         return len(one) == len(other) and all(map(equal, one, other))
     return one is other or one == other

@@ -26,10 +26,16 @@ class Contents:
                 container.clear()
                 put = container.extend if isinstance(content, (list, deque)) else container.update
                 put(content)
-        with self._torch.no_grad():
-            for tensor, value in self._tensors:
-                if not is_equal(self._torch, tensor, value):
-                    tensor.copy_(value)
+        for tensor, value in self._tensors:
+            if not is_equal(self._torch, tensor, value):
+                self._put_back(tensor, value)
+
+    def _put_back(self, tensor, value):
+        # No mode but inference itself may write to a tensor that was made in it.
+        with self._torch.no_grad(), self._torch.inference_mode(tensor.is_inference()):
+            if tensor.shape != value.shape:
+                tensor.resize_(value.shape)
+            tensor.copy_(value)
 
     def _keep(self, values):
         tensor = self._torch.Tensor
@@ -39,7 +45,8 @@ class Contents:
             self._seen.add(id(value))
             if type(value) is tensor:
                 if value.layout is self._torch.strided and not value.is_meta:
-                    self._tensors.append((value, value.detach().clone()))
+                    own = unexpanded(value)
+                    self._tensors.append((own, own.detach().clone()))
                 continue
             if type(value) is not tuple:
                 self._containers.append((value, value.copy()))
@@ -48,8 +55,22 @@ class Contents:
 
 def is_equal(torch, now, start):
     """Whether both are the same to the bit, what is not a number included."""
-    bits = (one.detach().reshape(-1).view(torch.uint8) for one in (now, start.to(now.dtype)))
-    return now.shape == start.shape and torch.equal(*bits)
+    return now.shape == start.shape and torch.equal(
+        *(_bits(torch, one) for one in (now, start.to(now.dtype)))
+    )
+
+
+def unexpanded(tensor):
+    """The values of a tensor once each: an expanded one cannot be written to."""
+    for place, (size, stride) in enumerate(zip(tensor.shape, tensor.stride())):  # noqa: B905 - Python 3.8
+        if size > 1 and stride == 0:
+            tensor = tensor.narrow(place, 0, 1)
+    return tensor
+
+
+def _bits(torch, tensor):
+    plain = tensor.detach().resolve_conj().resolve_neg()
+    return plain.clone(memory_format=torch.contiguous_format).reshape(-1).view(torch.uint8)
 
 
 def _identities(container):

@@ -35,18 +35,27 @@ SAMPLED_TOGETHER = 2**24  # values of all tensors of a step; memory holds a doze
 def sampled(torch, tensor, count=1):
     """Values of a tensor, evenly spread, on the processor; None of None.
 
-    ``count`` tensors share what may be kept. Steps through it are odd, so that no column of a
-    matrix is left out.
+    ``count`` tensors share what may be kept.
     """
     if tensor is None:
         return None
     tensor = tensor.detach()
     if tensor.layout is not torch.strided:
         tensor = _marked(torch, tensor.coalesce())
-    flat = tensor.reshape(-1)
-    most = min(SAMPLED, max(1, SAMPLED_TOGETHER // count))
-    values = flat[:: -(-flat.numel() // most) | 1].clone()
+    values = spread(tensor, min(SAMPLED, max(1, SAMPLED_TOGETHER // count))).clone()
     return torch.view_as_real(values).reshape(-1).cpu() if values.is_complex() else values.cpu()
+
+
+def spread(tensor, most):
+    """At most so many values of a tensor, evenly spread, as a view where it can be.
+
+    The stride shares no factor with any dimension: with one, it would pass by the same columns of
+    a matrix again and again.
+    """
+    stride = -(-tensor.numel() // most)
+    while any(size > 1 and math.gcd(stride, size) > 1 for size in tensor.shape):
+        stride += 1
+    return tensor.reshape(-1)[:: max(1, stride)]
 
 
 def _marked(torch, sparse):

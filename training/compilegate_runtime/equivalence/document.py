@@ -1,5 +1,7 @@
 """The document of a check: what was compared, what was not, and in which class of arithmetic."""
 
+import platform
+
 SCHEMA = 1
 
 
@@ -16,6 +18,8 @@ class Document:
         """Note framework, device and precision, for which bounds and chances are known."""
         weight = next(subject.model.parameters(), torch.zeros(0))
         device, name = weight.device, weight.device.type
+        if device.type == "cpu":
+            name += f" {platform.machine()}"
         if device.type == "cuda":
             name += " {}.{}".format(*torch.cuda.get_device_capability(device))
         kinds = {one.dtype for one in subject.model.parameters()}

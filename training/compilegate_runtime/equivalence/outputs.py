@@ -14,6 +14,7 @@ first batch. Every way to compute has the same weight, so that a fault cannot ch
 import math
 
 from compilegate_runtime.equivalence.batches import leaves
+from compilegate_runtime.equivalence.compare import spread
 from compilegate_runtime.equivalence.unseen import Unseen
 
 LEVELS = 8  # of w, which are exact in every type of number
@@ -65,7 +66,7 @@ class Outputs:
     def _weighed(self, values):
         if values.numel() == 1:
             return values.sum()
-        values = values.reshape(-1)[:: -(-values.numel() // MOST) | 1]
+        values = spread(values, MOST)
         wide = values if values.element_size() > 2 else values.float()
         wide = self._torch.where(wide.abs() < MASKED, wide, 0.0)
         places = self._torch.arange(wide.numel(), device=wide.device) % LEVELS

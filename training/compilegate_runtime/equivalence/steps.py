@@ -23,11 +23,11 @@ class Steps:
     def __init__(self, subject, arithmetic, name, steps):
         self._arithmetic = arithmetic
         self._names = {kind: names_of(subject.model, kind) for kind in ("gradients", "buffers")}
-        self._errors, self._changed, self._informative = {}, set(), 0
+        self._errors, self._changed, self._informative = {}, set(), set()
         self.runs = [[number] for number in range(len(steps))]
         trained = arithmetic.trained(name, steps)
-        self._add(trained)
-        far = statistics.median(whole for _, whole in self._errors["gradients"][1][0])
+        self._add(trained, range(len(steps)))
+        far = statistics.median_low(whole for _, whole in self._errors["gradients"][1][0])
         if arithmetic.name == SINGLE and far > NEAR:
             self._require_the_same_again(trained[2][0], steps[:1])
             raise Unseen("autocast_inside", f"eager code itself is {far:.2g} from double precision")
@@ -43,8 +43,9 @@ class Steps:
         )
         if kind == "buffers":
             return {**figures, "compared": len(self._changed)}
-        if self._informative < INFORMATIVE and figures["ratio"] is not None:
-            raise Unseen("no_gradient", f"{self._informative} steps have a gradient other than 0")
+        count, ratio = len(self._informative), figures["ratio"]
+        if count < INFORMATIVE and ratio is not None and ratio <= DOUBTFUL:
+            raise Unseen("no_gradient", f"{count} steps have a gradient other than 0")
         return figures
 
     def _require_the_same_again(self, eager, steps):
@@ -62,7 +63,8 @@ class Steps:
             first = sum(len(runs) for runs in self.runs)
             again = [steps[runs[0]] for runs in doubt]
             which = (name, *(runs[0] for runs in doubt))
-            self._add(self._arithmetic.trained(which, again, first=first))
+            trained = self._arithmetic.trained(which, again, first=first)
+            self._add(trained, [runs[0] for runs in doubt])
             for number, runs in enumerate(doubt, first):
                 runs.append(number)
 
@@ -73,7 +75,7 @@ class Steps:
             for measured in self._errors.values()
         )
 
-    def _add(self, trained):
+    def _add(self, trained, numbers):
         truth, compiled, eagers = trained
         for kind in self._names:
             true, own, *ways = (getattr(one, kind) for one in (truth, compiled, *eagers))
@@ -86,6 +88,8 @@ class Steps:
             self._errors[kind] = made, plain
         for step in (*truth.buffers, *compiled.buffers, *eagers[0].buffers):
             self._changed.update(place for place, one in enumerate(step) if one is not None)
-        self._informative += sum(
-            any(one is not None and bool(one.any()) for one in step) for step in truth.gradients
+        self._informative.update(
+            number
+            for number, step in zip(numbers, truth.gradients)  # noqa: B905 - Python 3.8
+            if any(one is not None and bool(one.any()) for one in step)
         )

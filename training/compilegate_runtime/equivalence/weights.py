@@ -7,7 +7,7 @@ share it in the wider type too.
 
 import contextlib
 
-from compilegate_runtime.equivalence.attributes import Contents, is_equal
+from compilegate_runtime.equivalence.attributes import Contents, is_equal, unexpanded
 
 RATE = 1e-3  # by which weights move between steps, of their length
 NO_LENGTH = 1e-2  # that of weights which are all zero
@@ -25,7 +25,7 @@ class Weights:
         self._torch = torch
         self._modules = list(model.modules())
         self._own = [*model.parameters(), *model.buffers()]
-        self._start = [one.detach().clone() for one in self._own]
+        self._start = [unexpanded(one).detach().clone() for one in self._own]
         starts = dict(zip((name for name, _ in model.named_parameters()), self._start))  # noqa: B905 - Python 3.8
         self._frozen = [(name, starts[name]) for name, _ in frozen(model)]
         self._gradients = [(one, one.grad) for one in model.parameters()]
@@ -114,7 +114,7 @@ class Weights:
             module.__dict__.update(attributes)
         with self._torch.no_grad():
             for own, start in zip(self._own, self._start):  # noqa: B905 - as above
-                own.copy_(start)  # where it lies, which a captured graph knows
+                unexpanded(own).copy_(start)  # where it lies, which a captured graph knows
         for weight, gradient in self._gradients:
             weight.grad = gradient
         self._contents.restore()
@@ -149,7 +149,7 @@ class Weights:
         wide = self._wide[dtype]
         with torch.no_grad():
             for own in floating:
-                wide[id(own)].copy_(own)
+                unexpanded(wide[id(own)]).copy_(unexpanded(own))
                 wide[id(own)].grad = None
         return wide
 
