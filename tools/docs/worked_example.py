@@ -55,7 +55,7 @@ def _speed(of: dict[tuple[str, str], dict[str, Any]]) -> list[tuple[str, str, st
          f"θ = {theta:.4f}: {whole['value']:.2f}x"),
         (f"their interval, df {interval['inputs']['df']:.1f}",
          f"e^({theta:.4f} ∓ {low_t:.3f} × {whole_se:.5f})",
-         f"{low:.2f}x to {high:.2f}x; one-sided {proven:.2f}x > 1.10x"),
+         f"{low:.2f}x to {high:.2f}x, one-sided {proven:.2f}x > 1.10x"),
     ]  # fmt: skip
 
 
