@@ -39,8 +39,8 @@ class Step:
 STEPS: Mapping[str, Step] = {
     # A trial, in the order of its state machine.
     "acquire_lock": Step("trial.lock:acquire_lock", refuses=WorkloadLockedError),
-    "check_eligibility": Step("trial.plan_trial:check_eligibility"),
-    "plan_trial": Step("trial.plan_trial:plan_trial"),
+    "check_eligibility": Step("planning:check_eligibility"),
+    "plan_trial": Step("planning:plan_trial"),
     # The deployed function's name; on_job_ended in code.
     "settle_run": Step("trial.on_job_ended:on_job_ended"),
     "judge_arms": Step("trial.judge_arms:judge_arms"),
@@ -51,7 +51,7 @@ STEPS: Mapping[str, Step] = {
     "close_approval": Step("flag.approval:close_approval"),
     "apply_flag": Step("trial.apply_flag:apply_flag"),
     "release_models": Step("canary:release_models"),
-    "write_report": Step("trial.write_report:write_report"),
+    "write_report": Step("reports:write_report"),
     "release_lock": Step("trial.lock:release_lock"),
     "abort_trial": Step("trial.abort_trial:abort_trial"),
     # A production run, in the order of its state machine.

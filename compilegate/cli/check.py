@@ -49,7 +49,7 @@ from compilegate.domain.notes import NO_HOLDBACK, SCRIPT_COMPILES, Note, note_do
 from compilegate.domain.production.holdback import share_of
 from compilegate.domain.reasons import Reason, Severity
 from compilegate.ports import Settings
-from compilegate.usecases.registered import facts_for_workload
+from compilegate.usecases.records import facts_for_workload
 from compilegate_doctor import OwnCompiling, where_it_compiles
 
 EXIT_CODES = {

@@ -33,7 +33,7 @@ from compilegate.report.notifications.production import flag_changed
 from compilegate.usecases.flag.approval import answer_approval, question
 from compilegate.usecases.flag.change_flag import Changed, flag_versions, latest_flag, repair_flag
 from compilegate.usecases.flag.override import find_candidate, revert_by_hand, set_by_hand
-from compilegate.usecases.registered import owner_of_workload
+from compilegate.usecases.records import owner_of_workload
 
 # One workload's flag: parameter, ledger and latest override, and the words for its changes.
 

@@ -26,7 +26,7 @@ from compilegate.usecases.drain_mark import drain_mark
 from compilegate.usecases.equivalence import restore_classes, revoked_classes
 from compilegate.usecases.operations.drain import Deployment, Drainage, begin_drain, end_drain
 from compilegate.usecases.operations.drain import unlock as release
-from compilegate.usecases.registered import workload_names
+from compilegate.usecases.records import workload_names
 
 if TYPE_CHECKING:
     from compilegate.ports import JobListing

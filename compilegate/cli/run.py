@@ -53,8 +53,7 @@ from compilegate.domain.production.savings import metric_of, wall_seconds_of
 from compilegate.domain.records.production import Review
 from compilegate.flags.backoff import BUSY
 from compilegate.usecases.drain_mark import refuse_if_drained
-from compilegate.usecases.records import Trial
-from compilegate.usecases.registered import load_registered
+from compilegate.usecases.records import Trial, load_registered
 from compilegate.usecases.registration import submit
 
 STOP_CAUSE = "stopped with Ctrl-C"

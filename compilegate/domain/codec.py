@@ -53,16 +53,16 @@ def write(value: object) -> Any:
         return value.as_document()
     if is_dataclass(value):
         kept = ((one, getattr(value, one.name)) for one in fields(value))
-        return {key_of(one): write(item) for one, item in kept if not _is_left_out(one, item)}
+        return {
+            key_of(one): write(item)
+            for one, item in kept
+            if "omitted" not in one.metadata or item != one.default
+        }
     if isinstance(value, Mapping):
         return {key: write(item) for key, item in value.items()}
     if isinstance(value, tuple | list):
         return [write(item) for item in value]
     return value.value if isinstance(value, Enum) else value
-
-
-def _is_left_out(one: Field[Any], item: object) -> bool:
-    return "omitted" in one.metadata and item == one.default
 
 
 def read(kind: type[T], document: object, place: str = "") -> T:

@@ -133,7 +133,7 @@ def _check(overrides: Mapping[str, Any]) -> None:
     """Raises CannotCarryError for what no form of a job can carry."""
     if "framework" in overrides and "image" not in overrides:
         raise CannotCarryError("the flag names another framework without its image")
-    if compiler_named(overrides.get("compiler")).own_image:
+    if compiler_named(str(overrides.get("compiler"))).own_image:
         raise CannotCarryError(
             f"{overrides['compiler']} changes image and launcher together: let a registered "
             "schedule train this workload"

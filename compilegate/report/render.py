@@ -12,7 +12,10 @@ from compilegate.domain.formats import UNKNOWN, ascii_only
 from compilegate.domain.naming import record_key, report_key
 from compilegate.domain.reasons import with_fix
 from compilegate.report import statements
-from compilegate.report.charts import charts
+from compilegate.report.charts.cost import cost_chart
+from compilegate.report.charts.figure import Chart
+from compilegate.report.charts.quality import loss_chart, quality_chart
+from compilegate.report.charts.speed import speedup_chart, throughput_chart, trace_chart
 from compilegate.report.markup import Download, lines, markdown, render_page, stable_json
 from compilegate.report.tables import (
     SAME_QUALITY,
@@ -87,6 +90,21 @@ def render(trial: TrialReport) -> Report:
         message=message_text(trial, cards),
         decision=trial.decision,
     )
+
+
+def charts(trial: TrialReport) -> list[Chart]:
+    """Every chart of the page in reading order; empty where nothing was measured."""
+    measured = trial.measured
+    if measured is None or not measured.has_speed:
+        return []
+    return [
+        throughput_chart(trial, measured),
+        speedup_chart(trial, measured),
+        loss_chart(measured),
+        quality_chart(trial, measured),
+        trace_chart(measured),
+        cost_chart(trial),
+    ]
 
 
 def _values(trial: TrialReport, cards: Sequence[MetricCard], summary: str) -> dict[str, Any]:

@@ -44,8 +44,8 @@ from compilegate.domain.formats import (
 )  # fmt: skip
 from compilegate.domain.judging.evidence import FullRun, SpeedRun
 from compilegate.domain.judging.measured import ConfirmedFall, Measured
+from compilegate.domain.planning.rounds import MISSING
 from compilegate.domain.reasons import Reason, advice
-from compilegate.domain.trial.silent_arms import MISSING
 from compilegate.domain.workload.model import BASELINE
 
 QUALITY_WORDS = {

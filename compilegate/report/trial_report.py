@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NotRequired, TypedDict
 
 from compilegate.domain.claims import Claims, claims_of, own_codes
 from compilegate.domain.decision import ArmFigures, Decision, QualityFigures, Verdict
+from compilegate.domain.formats import number
 from compilegate.domain.judging.evidence import Evidence
 from compilegate.domain.judging.measured import ConfirmedFall, Measured, confirmed_fall
 from compilegate.domain.notes import Note
@@ -65,7 +66,7 @@ class TrialReport:
     as people read them (statements.py). ``measured`` is None where nothing was measured or the
     evidence cannot be read, which ``not_measured`` says in a sentence. ``eligibility`` is empty
     where there is none; ``flag`` is the outcome for it, once it is decided. ``earlier`` are the
-    trials before it with what may be said of each; ``usd_by_job`` is what the trial's jobs cost.
+    trials before it with what may be said of each.
     """
 
     source: ReportInput
@@ -80,7 +81,6 @@ class TrialReport:
     plan: RecordedPlan | None
     flag: FlagOutcome | None
     earlier: Sequence[tuple[str, Decision | None, Claims]] = ()
-    usd_by_job: Mapping[str, float | None] = field(default_factory=dict)
 
     @cached_property
     def claims(self) -> Claims:
@@ -112,6 +112,12 @@ class TrialReport:
     def thresholds(self) -> tuple[float, float] | None:
         """Reject and promote as ratios of times, adjusted for the price per hour."""
         return self.measured.thresholds if self.measured else None
+
+    @cached_property
+    def usd_by_job(self) -> Mapping[str, float | None]:
+        """What the trial's jobs cost, None where the evidence does not say it."""
+        plan = (self.source["evidence"] or {}).get("plan") or {}
+        return {job: number(usd) for job, usd in (plan.get("usd_by_job") or {}).items()}
 
     @property
     def metric(self) -> str:

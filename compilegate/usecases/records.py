@@ -1,10 +1,14 @@
-"""What every use case starts from: a trial's identity, its workload, its stored documents."""
+"""What every use case starts from: a trial's identity, its workload, its stored documents.
+
+And what production trains: the registration of a workload, and the facts that apply to it.
+"""
 
 from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -13,16 +17,22 @@ from compilegate.domain import console, naming
 from compilegate.domain.claims import LOCAL_STAGE
 from compilegate.domain.codec import DocumentError, read
 from compilegate.domain.decision import DecidedFlag, Decision, FlagAction
-from compilegate.domain.errors import InvalidInputError, NotFoundError, UnreadableRecordError
+from compilegate.domain.errors import (
+    CompilegateError,
+    InvalidInputError,
+    NotFoundError,
+    UnreadableRecordError,
+)
 from compilegate.domain.notes import Note, read_notes
-from compilegate.domain.production.registration import TrainedJob
+from compilegate.domain.production.registration import Registration, TrainedJob, read_registration
 from compilegate.domain.records.trials import FlagOutcome
 from compilegate.domain.workload.file import parse_workload
 from compilegate.domain.workload.limits import check_limits
 from compilegate.domain.workload.model import Workload
-from compilegate.ports import ObjectStore, Services
+from compilegate.ports import ObjectStore, Services, Settings
 
 if TYPE_CHECKING:
+    from compilegate.domain.facts import Facts
     from compilegate.domain.trial.plan import RecordedPlan
     from compilegate.report.trial_report import Context
 
@@ -38,7 +48,10 @@ UNREADABLE = (
 DECIDING = ("workload", "decision_id", "stage", "verdict", "candidate", "flag")
 UNSAID: Mapping[str, Any] = {"judge_version": "", "reasons": ()}
 KEPT = DecidedFlag("", FlagAction.KEEP)
+# Reading is waiting: so many requests are under way at once. The clients keep as many connections.
+AT_ONCE = 32
 Document = TypeVar("Document")
+Entry = TypeVar("Entry")
 logger = logging.getLogger("compilegate")
 
 
@@ -238,6 +251,122 @@ def save_decision(store: ObjectStore, trial: Trial, decision: Decision, *, stage
 def to_json(value: object) -> bytes:
     """JSON with sorted keys, so that the same value is the same bytes."""
     return json.dumps(value, sort_keys=True, separators=(",", ":")).encode()
+
+
+# What production trains, and reading of many workloads.
+
+
+def load_registered(workload: str, store: ObjectStore) -> Spec:
+    """The registered spec, which is what production trains today.
+
+    Raises NotFoundError, InvalidInputError for a retired workload or the spec of another one.
+    """
+    registration = load_registration(store, workload)
+    if not registration.active:
+        raise InvalidInputError(
+            "was retired from production",
+            field="workload",
+            value=workload,
+            fix="register its file again with `compilegate register`",
+        )
+    return spec_at(store, registration.spec_key, of=workload)
+
+
+def load_registration(store: ObjectStore, workload: str) -> Registration:
+    """What production trains of a workload, retired ones too.
+
+    Raises NotFoundError for one that never was registered, InvalidInputError for a document
+    that cannot be read.
+    """
+    key = naming.registration_key(workload)
+    try:
+        body = store.get(key)
+    except NotFoundError as error:
+        raise NotFoundError(
+            f"{workload} is not registered", fix="register its file with `compilegate register`."
+        ) from error
+    try:
+        return read_registration(json.loads(body))
+    except (KeyError, TypeError, ValueError) as error:
+        raise InvalidInputError(
+            f"cannot be read as a registration: {error}",
+            file=f"s3://{store.bucket}/{key}",
+            fix="register the workload's file again",
+        ) from error
+
+
+def workload_names(store: ObjectStore) -> list[str]:
+    """Every workload that was ever uploaded, in order of name."""
+    return list(store.folders(naming.WORKLOADS_PREFIX))
+
+
+def for_each_workload(read: Callable[[str], Document], store: ObjectStore) -> list[Document]:
+    """``read`` of every workload that was ever uploaded, many at a time, in order of name."""
+    return at_once(read, store.folders(naming.WORKLOADS_PREFIX))
+
+
+def at_once(
+    read: Callable[[str], Document], names: Iterable[str], *, most: int = AT_ONCE
+) -> list[Document]:
+    """``read`` of each of these names, at ``most`` so many at a time, in their order."""
+    with ThreadPoolExecutor(most) as pool:
+        return list(pool.map(read, names))
+
+
+def try_each(entries: Iterable[tuple[str, Entry]], act: Callable[[Entry], bool]) -> int:
+    """``act`` on every entry; returns on how many it did something.
+
+    What is logged of one that fails is given with it. Raises the last failure once all were tried.
+    """
+    done, failure = 0, None
+    for words, entry in entries:
+        try:
+            done += act(entry)
+        except Exception as error:
+            logger.exception(words)
+            failure = error
+    if failure is not None:
+        raise failure
+    return done
+
+
+def deployed_facts(settings: Settings) -> Facts:
+    """The shipped and refreshed facts; the deployment overrides them."""
+    from compilegate.facts import load_facts  # noqa: PLC0415 - a third of what opening a trial imports
+
+    return load_facts(settings.region).overridden(settings.facts)
+
+
+def facts_for_workload(workload: Workload, settings: Settings) -> Facts:
+    """As ``deployed_facts``; the workload file overrides them."""
+    return deployed_facts(settings).overridden(workload.facts)
+
+
+def owner_of(trial: Trial, store: ObjectStore) -> str | None:
+    """The owner of a trial's workload; None where the spec names none or cannot be read.
+
+    A message without an owner still reaches every subscriber without a filter.
+    """
+    spec = readable_spec(trial, store)
+    return spec.workload.owner if spec else None
+
+
+def readable_spec(trial: Trial, store: ObjectStore) -> Spec | None:
+    """The trial's spec for what a message tells; None where it has none or it cannot be read."""
+    if not trial.spec_key:
+        return None
+    try:
+        return load_spec(store, trial)
+    except (CompilegateError, KeyError, ValueError):
+        return None
+
+
+def owner_of_workload(workload: str, store: ObjectStore) -> str | None:
+    """The registered owner; None where it was never registered or that cannot be read."""
+    try:
+        return load_registration(store, workload).owner
+    except (CompilegateError, KeyError, ValueError):
+        return None
 
 
 # Where a person opens a page of the data bucket.

@@ -24,8 +24,7 @@ from compilegate.domain.workload.model import Workload
 from compilegate.ports import Ledger, ObjectStore, Schedules, Services
 from compilegate.usecases.canary import end_canary
 from compilegate.usecases.flag.change_flag import latest_flag
-from compilegate.usecases.records import Trial, to_json
-from compilegate.usecases.registered import load_registration
+from compilegate.usecases.records import Trial, load_registration, to_json
 
 # Brings a workload to the cloud: source bundle, local inputs, and the spec that names them.
 #

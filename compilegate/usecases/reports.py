@@ -1,15 +1,70 @@
-"""Reads a trial's records for its report."""
+"""Reads a trial's records for its report, renders it and leaves it where people find it."""
 
 from __future__ import annotations
 
-from compilegate.domain.claims import Claims, claims_of
+from collections import defaultdict
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+from compilegate.domain import naming
+from compilegate.domain.claims import Claims, claims_of, command_at, decision_notification
 from compilegate.domain.codec import read
 from compilegate.domain.decision import Decision
-from compilegate.domain.formats import number
 from compilegate.domain.judging.measured import measure
-from compilegate.domain.trial.silent_arms import silent_arms
+from compilegate.domain.planning.rounds import MOST_WITHOUT_RESULT, missing_evidence
+from compilegate.domain.reasons import Reason
+from compilegate.ports import Services
+from compilegate.report.render import render
 from compilegate.report.statements import shown_reasons
 from compilegate.report.trial_report import UNDECIDED, ReportInput, TrialReport
+from compilegate.usecases import records
+
+MOST_EARLIER = 8
+
+
+def write_report(event: Mapping[str, Any], *, services: Services) -> dict[str, Any]:
+    """Store HTML, Markdown and JSON; returns where, and the notification."""
+    trial = records.Trial.from_event(event)
+    report = render(trial_report(trial, services))
+    texts = {"html": report.html, "md": report.markdown, "json": report.json}
+    key_of = partial(naming.report_key, trial.workload, trial.trial)
+    place, link = records.save_pages(texts, key_of, services)
+    stage = services.settings.stage
+    notification = decision_notification(
+        report.decision,
+        stage=stage,
+        workload=trial.workload,
+        subject=report.subject,
+        text=f"{report.message}\n\nReport: {link or place}",
+        owner=records.owner_of(trial, services.store),
+        report=place,
+        link=link,
+        act=command_at(f"compilegate report {trial.workload} --trial {trial.trial}", stage),
+        flag_enabled=event.get("flag_enabled"),
+    )
+    return {"report_key": key_of("html"), **notification.to_answer()}
+
+
+def trial_report(trial: records.Trial, services: Services) -> TrialReport:
+    """What the kept documents of a trial say; raises ValueError where none says how it ended."""
+    store, plan = services.store, records.find_plan(services.store, trial)
+    # The latest trials of the workload before this one; their ids sort by time.
+    names = store.folders(f"{naming.DECISIONS_PREFIX}{trial.workload}/")
+    before = sorted((name for name in names if name < trial.trial), reverse=True)[:MOST_EARLIER]
+    keys = {name: records.Trial(trial.workload, name, "").record_key("decision") for name in before}
+    return read_trial_report({
+        "decision": records.find_record(store, trial, "decision"),
+        "evidence": records.find_record(store, trial, "evidence"),
+        "eligibility": records.find_record(store, trial, "eligibility"),
+        "plan": plan,
+        "flag": records.find_flag_outcome(store, trial),
+        "earlier": [(name, records.find_decision(store, key)) for name, key in keys.items()],
+        "context": {
+            **records.report_context(trial.workload, trial.trial, services),
+            "owner": records.owner_of(records.of_plan(trial, plan), store),
+        },
+    })  # fmt: skip
 
 
 def read_trial_report(source: ReportInput) -> TrialReport:
@@ -23,7 +78,6 @@ def read_trial_report(source: ReportInput) -> TrialReport:
         raise ValueError("a report needs a decision, or context.failure saying why there is none")
     judged = decision or UNDECIDED
     measured, not_measured = measure(source["evidence"], judged)
-    plan = (source["evidence"] or {}).get("plan") or {}
     return TrialReport(
         source=source,
         decision=decision,
@@ -40,5 +94,19 @@ def read_trial_report(source: ReportInput) -> TrialReport:
             (name, before, claims_of(before) if before else Claims())
             for name, before in source.get("earlier") or ()
         ],
-        usd_by_job={job: number(usd) for job, usd in (plan.get("usd_by_job") or {}).items()},
     )
+
+
+def silent_arms(evidence: object) -> dict[str, Reason]:
+    """The reason of each arm that was given up, by an evidence document, which need not be valid.
+
+    The judge sees its blocks alone: of such an arm there are none, or too few.
+    """
+    plan = evidence.get("plan") if isinstance(evidence, Mapping) else None
+    unmeasured = plan.get("unmeasured_by_job") if isinstance(plan, Mapping) else None
+    jobs: dict[str, list[str]] = defaultdict(list)
+    for job, arms in unmeasured.items() if isinstance(unmeasured, Mapping) else ():
+        for arm in arms if isinstance(arms, list) else ():
+            jobs[str(arm)].append(str(job))
+    enough = {arm: silent for arm, silent in jobs.items() if len(silent) >= MOST_WITHOUT_RESULT}
+    return {arm: missing_evidence(arm, silent) for arm, silent in enough.items()}

@@ -25,7 +25,7 @@ from compilegate.adapters.stores import (
 from compilegate.domain.claims import Notification
 from compilegate.domain.errors import NotFoundError, WorkloadLockedError
 from compilegate.ports import Lease
-from compilegate.usecases.registered import AT_ONCE
+from compilegate.usecases.records import AT_ONCE
 from tests.adapters.conftest import REGION, Asked
 
 

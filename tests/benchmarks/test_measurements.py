@@ -11,8 +11,7 @@ from benchmarks import checks, flag_reads, holdback, registering, results
 from benchmarks.fleet import __main__ as fleet
 from compilegate.flags.backoff import Backoff
 from compilegate.usecases.fleet.repair import RowRepair
-from compilegate.usecases.records import read_document
-from compilegate.usecases.registered import AT_ONCE
+from compilegate.usecases.records import AT_ONCE, read_document
 from stacks.functions import STEPS
 
 JOBS, PER_SECOND = 1000, 4.0  # a tenth of the measured burst, at a tenth of the limit

@@ -53,7 +53,7 @@ def test_the_decision_stands_where_the_report_failed(
 ) -> None:
     """Made here, or where that fails too the command for later."""
     if not here:
-        monkeypatch.setattr(outcome_module, "render_trial", cannot_render)
+        monkeypatch.setattr(outcome_module, "trial_report", cannot_render)
     result = invoke("run", write_project(tmp_path))
 
     text, page = (
@@ -74,7 +74,7 @@ def test_the_decision_stands_where_the_report_failed(
 def test_programs_get_what_is_missing_as_a_list(
     tmp_path: Path, invoke: Invoke, aws: Cloud, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(outcome_module, "render_trial", cannot_render)
+    monkeypatch.setattr(outcome_module, "trial_report", cannot_render)
     executions(aws).outputs = {
         "bert-docs": {
             "models_failed": {"error": "ConnectionError", "cause": ""},

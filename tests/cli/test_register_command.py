@@ -11,7 +11,7 @@ from compilegate.cli.common.cloud import Cloud
 from compilegate.cli.register import WORKERS
 from compilegate.domain.errors import EnvironmentNotReadyError
 from compilegate.usecases.flag.change_flag import change_flag
-from compilegate.usecases.registered import load_registration
+from compilegate.usecases.records import load_registration
 from tests.cli.conftest import Invoke
 from tests.cli.project import write_project
 from tests.fakes import MemorySchedules, MemoryStore

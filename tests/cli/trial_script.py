@@ -8,9 +8,9 @@ from typing import Any
 
 from compilegate.cli.common.cloud import Cloud
 from compilegate.domain import naming
+from compilegate.usecases.planning import plan_trial
 from compilegate.usecases.records import Trial, save_decision, save_record
 from compilegate.usecases.trial.apply_flag import apply_flag, record_decision
-from compilegate.usecases.trial.plan_trial import plan_trial
 from tests.domain.evidence_builder import document, judge
 from tests.fake_clouds import MACHINE, ScriptedExecutions
 

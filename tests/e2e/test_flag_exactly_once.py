@@ -22,8 +22,8 @@ import pytest
 from compilegate.adapters.stores import SsmFlags
 from compilegate.domain import ledger_keys, naming
 from compilegate.usecases.flag.change_flag import change_flag, repair_flag
+from compilegate.usecases.planning import plan_trial
 from compilegate.usecases.records import to_json
-from compilegate.usecases.trial.plan_trial import plan_trial
 from compilegate_localcloud.places import REPOSITORY
 from distributions.localcloud.tests.helpers import alive, marked_processes
 from tests import fakes

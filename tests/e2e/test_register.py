@@ -28,7 +28,7 @@ from compilegate.cli.trials import RunWatcher
 from compilegate.domain import naming
 from compilegate.domain.records.production import ProductionRun
 from compilegate.ports import Services, Settings
-from compilegate.usecases.registered import load_registration
+from compilegate.usecases.records import load_registration
 from compilegate.usecases.registration import RegisterOptions
 from distributions.localcloud.tests.helpers import eventually
 from tests.e2e.conftest import JOB, App, stand_in

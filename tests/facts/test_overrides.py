@@ -13,7 +13,7 @@ from compilegate.domain.facts import Facts
 from compilegate.domain.workload.model import FactOverrides, Framework, OwnImage
 from compilegate.facts import load_facts
 from compilegate.ports import Settings
-from compilegate.usecases.registered import facts_for_workload
+from compilegate.usecases.records import facts_for_workload
 from tests.domain.workload_builder import SOUND, change
 
 MANAGED_COMPILER = "sagemaker_training_compiler"

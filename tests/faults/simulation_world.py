@@ -13,7 +13,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from compilegate.domain import ledger_keys, naming
-from compilegate.usecases import registered
+from compilegate.usecases import records
 from tests import fakes
 from tests.faults import simulation_jobs
 from tests.faults.outside import OUT_OF_MEMORY, STOPPED
@@ -29,7 +29,7 @@ ENDS: dict[str, Document] = {
 }
 # Threads would ask for the workloads in another order each time.
 _inline = nullcontext(SimpleNamespace(map=map))
-registered.ThreadPoolExecutor = lambda _: _inline  # type: ignore[assignment,misc]
+records.ThreadPoolExecutor = lambda _: _inline  # type: ignore[assignment,misc]
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,6 @@ import statistics
 
 import pytest
 
-from compilegate.report.charts import charts
 from compilegate.report.charts.figure import (
     Area,
     Band,
@@ -24,6 +23,7 @@ from compilegate.report.charts.figure import (
     smooth,
     thin,
 )
+from compilegate.report.render import charts
 from compilegate.usecases.reports import read_trial_report
 from tests.report import samples
 

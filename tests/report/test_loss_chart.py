@@ -9,8 +9,8 @@ import pytest
 
 from compilegate.domain.formats import duration
 from compilegate.domain.judging.evidence import FullRun
-from compilegate.report.charts.curves import loss_chart
 from compilegate.report.charts.figure import points_each
+from compilegate.report.charts.quality import loss_chart
 
 Curve = list[list[Any]]
 # Runs of unequal lengths: at 3 of the steps both of the baseline's were measured.

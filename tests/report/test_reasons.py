@@ -12,10 +12,9 @@ from compilegate.domain.decision import Verdict
 from compilegate.domain.formats import MINUS
 from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.reasons import Reason, advice, registry
-from compilegate.domain.trial.silent_arms import silent_arms
 from compilegate.report.statements import FAILURES, shown_reasons
 from compilegate.report.words import lede
-from compilegate.usecases.reports import read_trial_report
+from compilegate.usecases.reports import read_trial_report, silent_arms
 from tests.domain.evidence_builder import GOOD, add_candidate, arm, document, runs, sample
 from tests.report import samples
 from tests.report.samples import rendered

@@ -13,9 +13,9 @@ from compilegate.domain.production.history import history
 from compilegate.domain.production.registration import Registration, TrainedJob
 from compilegate.domain.records.production import BegunRun, CanarySlot, ProductionRun
 from compilegate.usecases.canary import close_after_run, open_canary
+from compilegate.usecases.planning import plan_trial
 from compilegate.usecases.records import read_document, to_json
 from compilegate.usecases.trial.lock import acquire_lock
-from compilegate.usecases.trial.plan_trial import plan_trial
 from tests.domain.workload_builder import SOUND, change
 from tests.usecases.trial_builder import (
     EVENT,

@@ -14,9 +14,9 @@ from compilegate.domain.records.production import ProductionRun
 from compilegate.domain.workload.model import Workload
 from compilegate.ports import Services
 from compilegate.usecases.flag.change_flag import change_flag
+from compilegate.usecases.planning import plan_trial
 from compilegate.usecases.production.watch_production import watch_production
 from compilegate.usecases.records import Trial, load_plan, to_json
-from compilegate.usecases.trial.plan_trial import plan_trial
 from tests.domain.evidence_builder import (
     BASE_WALL,
     CENTRE,

@@ -22,11 +22,11 @@ from compilegate.usecases.flag.approval import (
     waiting_approvals,
 )
 from compilegate.usecases.flag.change_flag import change_flag
+from compilegate.usecases.planning import plan_trial
 from compilegate.usecases.records import Trial, to_json
 from compilegate.usecases.trial.abort_trial import abort_trial
 from compilegate.usecases.trial.apply_flag import apply_flag, record_decision
 from compilegate.usecases.trial.lock import acquire_lock
-from compilegate.usecases.trial.plan_trial import plan_trial
 from tests.decision_builder import decision_document
 from tests.domain.workload_builder import SOUND, change
 from tests.usecases.flag_changes import flag_change

@@ -11,8 +11,7 @@ from compilegate.domain.errors import UnreadableRecordError, WorkloadLockedError
 from compilegate.domain.planning.rounds import LEASE_SECONDS
 from compilegate.domain.records.production import RegistrationChange
 from compilegate.usecases.canary import close_after_run
-from compilegate.usecases.records import to_json
-from compilegate.usecases.registered import load_registration
+from compilegate.usecases.records import load_registration, to_json
 from compilegate.usecases.registration import RegisterOptions, retire
 from compilegate.usecases.trial.lock import acquire_lock
 from tests.fakes import MemorySchedules

@@ -10,9 +10,9 @@ import pytest
 from compilegate.domain import naming
 from compilegate.domain.records.production import BegunRun
 from compilegate.usecases.canary import close_after_run, end_canary, release_models
+from compilegate.usecases.planning import plan_trial
 from compilegate.usecases.records import to_json
 from compilegate.usecases.trial.abort_trial import abort_trial
-from compilegate.usecases.trial.plan_trial import plan_trial
 from tests.decision_builder import decision_document
 from tests.domain.workload_builder import change
 from tests.usecases.canary_builder import (

@@ -17,10 +17,10 @@ from compilegate.domain.production.history import history
 from compilegate.domain.production.registration import Registration, TrainedJob
 from compilegate.domain.records.production import BegunRun, ProductionRun
 from compilegate.usecases.canary import close_after_run, open_canary
+from compilegate.usecases.planning import plan_trial
 from compilegate.usecases.records import read_document, to_json
 from compilegate.usecases.trial.judge_arms import judge_arms
 from compilegate.usecases.trial.lock import acquire_lock
-from compilegate.usecases.trial.plan_trial import plan_trial
 from tests import fakes
 from tests.archives import tarball
 from tests.domain.workload_builder import SOUND, change

@@ -23,10 +23,10 @@ from compilegate.usecases.flag.approval import (
 )
 from compilegate.usecases.flag.change_flag import change_flag
 from compilegate.usecases.flag.override import find_candidate, revert_by_hand, set_by_hand
+from compilegate.usecases.planning import plan_trial
 from compilegate.usecases.records import to_json
 from compilegate.usecases.trial.apply_flag import apply_flag, record_decision
 from compilegate.usecases.trial.lock import acquire_lock
-from compilegate.usecases.trial.plan_trial import plan_trial
 from tests import fakes
 from tests.decision_builder import decision_document
 from tests.domain.workload_builder import SOUND, change

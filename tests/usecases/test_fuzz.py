@@ -39,8 +39,7 @@ from compilegate.facts import read
 from compilegate.ports import Settings
 from compilegate.usecases.planning import plan_for
 from compilegate.usecases.production.record_run import on_run_ended
-from compilegate.usecases.records import read_document
-from compilegate.usecases.registered import facts_for_workload
+from compilegate.usecases.records import facts_for_workload, read_document
 from tests import fuzzing
 from tests.domain.test_fuzz import TRUTHS, UNPROMOTABLE
 from tests.domain.workload_strategies import FULL, faulty, sound

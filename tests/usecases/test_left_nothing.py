@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from compilegate.domain.planning.rounds import MOST_WITHOUT_RESULT
+from compilegate.usecases.planning import plan_trial
 from compilegate.usecases.trial.judge_arms import judge_arms
-from compilegate.usecases.trial.plan_trial import plan_trial
 from tests.domain.workload_builder import COMPILE, SOUND
 from tests.usecases.trial_builder import (
     EVENT,

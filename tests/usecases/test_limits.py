@@ -12,7 +12,7 @@ from compilegate.domain.judging.design import LONGEST_SHADOW, looks
 from compilegate.domain.judging.speed import SPEED_LOOKS
 from compilegate.domain.planning import rounds
 from compilegate.domain.trial.jobs import STOP_SECONDS
-from compilegate.usecases.trial.plan_trial import plan_trial
+from compilegate.usecases.planning import plan_trial
 from tests.domain.workload_builder import SOUND, change
 from tests.fakes import FixedQuotas
 from tests.usecases.trial_builder import (

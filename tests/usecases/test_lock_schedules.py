@@ -15,16 +15,16 @@ from compilegate.domain.errors import WorkloadLockedError
 from compilegate.domain.flag_change import Override
 from compilegate.domain.production.history import WorkloadHistory
 from compilegate.ports import Services
-from compilegate.usecases import registered
+from compilegate.usecases import records
 from compilegate.usecases.canary import open_canary
 from compilegate.usecases.flag.approval import ask_approval
 from compilegate.usecases.operations.drain import unlock
 from compilegate.usecases.operations.sweep import sweep
+from compilegate.usecases.planning import plan_trial
 from compilegate.usecases.records import to_json
 from compilegate.usecases.trial import lock
 from compilegate.usecases.trial.abort_trial import abort_trial
 from compilegate.usecases.trial.lock import acquire_lock
-from compilegate.usecases.trial.plan_trial import plan_trial
 from tests import fakes
 from tests.decision_builder import decision_document
 from tests.domain.workload_builder import SOUND
@@ -42,7 +42,7 @@ ABORTED = "ABORTED"
 def _one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     """The sweep reads workloads side by side; here there is one, read as a step of its writer."""
     inline = nullcontext(SimpleNamespace(map=map))
-    monkeypatch.setattr(registered, "ThreadPoolExecutor", lambda _: inline)
+    monkeypatch.setattr(records, "ThreadPoolExecutor", lambda _: inline)
 
 
 def schedules(world: Services, works: Sequence[Work]) -> Iterator[Any]:

@@ -9,9 +9,9 @@ from typing import Any
 
 from compilegate.domain import naming
 from compilegate.domain.console import s3_object
+from compilegate.usecases.planning import plan_trial
 from compilegate.usecases.records import to_json
-from compilegate.usecases.trial.plan_trial import plan_trial
-from compilegate.usecases.trial.write_report import write_report
+from compilegate.usecases.reports import write_report
 from tests.decision_builder import decision_document, speedup
 from tests.domain.workload_builder import SOUND
 from tests.usecases.trial_builder import EVENT, FLAG, TRIAL, put_spec

@@ -19,12 +19,10 @@ from compilegate.domain.records.trials import TrialDecided
 from compilegate.domain.workload.model import Candidate, Schedule
 from compilegate.ports import Services
 from compilegate.usecases import planning
-from compilegate.usecases.planning import past_overheads, plan_for
-from compilegate.usecases.records import Trial, save_decision, to_json
-from compilegate.usecases.registered import facts_for_workload
+from compilegate.usecases.planning import check_eligibility, past_overheads, plan_for, plan_trial
+from compilegate.usecases.records import Trial, facts_for_workload, save_decision, to_json
 from compilegate.usecases.trial.abort_trial import abort_trial
 from compilegate.usecases.trial.lock import acquire_lock, release_lock
-from compilegate.usecases.trial.plan_trial import check_eligibility, plan_trial
 from tests.decision_builder import arm_figures
 from tests.domain.workload_builder import SOUND, change
 from tests.fakes import FixedQuotas, start_job

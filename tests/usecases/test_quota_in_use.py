@@ -11,9 +11,9 @@ from compilegate.domain.decision import Decision
 from compilegate.domain.failures import RESOURCE_LIMIT_ERROR
 from compilegate.domain.judging.evidence import Evidence
 from compilegate.domain.planning import rounds
+from compilegate.usecases.planning import plan_trial
 from compilegate.usecases.trial.judge_arms import judge_arms
 from compilegate.usecases.trial.on_job_ended import on_job_ended
-from compilegate.usecases.trial.plan_trial import plan_trial
 from tests import fakes
 from tests.domain.workload_builder import SOUND
 from tests.usecases.trial_builder import (

@@ -13,8 +13,7 @@ from compilegate.domain import codec
 from compilegate.domain.codec import write
 from compilegate.domain.errors import InvalidInputError, NotFoundError
 from compilegate.ports import Services
-from compilegate.usecases.records import spec_at
-from compilegate.usecases.registered import load_registration
+from compilegate.usecases.records import load_registration, spec_at
 from compilegate.usecases.registration import (
     DIGEST_LENGTH,
     RegistrationOutcome,

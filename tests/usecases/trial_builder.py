@@ -19,9 +19,9 @@ from compilegate.domain.decision import (
 from compilegate.domain.judging.evidence import Evidence
 from compilegate.domain.reasons import Reason
 from compilegate.domain.workload.model import Candidate
+from compilegate.usecases.planning import plan_trial
 from compilegate.usecases.records import to_json
 from compilegate.usecases.trial.judge_arms import judge_arms
-from compilegate.usecases.trial.plan_trial import plan_trial
 from tests.archives import tarball
 from tests.domain.workload_builder import SOUND, change
 

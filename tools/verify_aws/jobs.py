@@ -20,7 +20,7 @@ from compilegate.domain.request.build import JobContext, quality_request, speed_
 from compilegate.domain.workload.file import parse_workload
 from compilegate.domain.workload.model import Workload
 from compilegate.ports import Settings
-from compilegate.usecases.registered import facts_for_workload
+from compilegate.usecases.records import facts_for_workload
 from compilegate.usecases.registration import InputFile, Package, Shipment, prepare
 from tools.verify_aws.observed import JobKind
 

@@ -20,7 +20,7 @@ from compilegate.domain.planning.arms import ArmPlan
 from compilegate.domain.workload.file import parse_workload
 from compilegate.ports import Services, Settings
 from compilegate.usecases.job_requests import job_site
-from compilegate.usecases.registered import facts_for_workload
+from compilegate.usecases.records import facts_for_workload
 from compilegate.usecases.registration import Shipment, upload
 from tools.verify_aws import jobs
 from tools.verify_aws.account import Account

@@ -21,8 +21,7 @@ from compilegate.domain import naming
 from compilegate.domain.errors import EnvironmentNotReadyError, InvalidInputError, NotFoundError
 from compilegate.domain.utc import minute
 from compilegate.ports import FleetTable, Ledger, Schedules, Services, Settings, Topic
-from compilegate.usecases.records import Trial
-from compilegate.usecases.registered import load_registration
+from compilegate.usecases.records import Trial, load_registration
 
 if TYPE_CHECKING:
     from compilegate.adapters.sagemaker import JobLogs

@@ -29,9 +29,15 @@ from compilegate.domain.records.flags import HUMAN, Author
 from compilegate.domain.records.trials import FlagOutcome, GivenAnswer, TrialDecided
 from compilegate.ports import Services
 from compilegate.report import statements
-from compilegate.usecases.records import Trial, find_flag_outcome, find_record
-from compilegate.usecases.registered import at_once, workload_names
-from compilegate.usecases.trial.write_report import render_trial
+from compilegate.report.render import render
+from compilegate.usecases.records import (
+    Trial,
+    at_once,
+    find_flag_outcome,
+    find_record,
+    workload_names,
+)
+from compilegate.usecases.reports import trial_report
 
 EXTENSIONS = ("html", "md", "json")
 # What is said of a step that failed after the flag, and the command that helps, in the order of the
@@ -213,7 +219,7 @@ def save_report(trial: Trial, services: Services, reports: Path) -> Path:
         bodies = {name: services.store.get(key) for name, key in keys.items()}
     except NotFoundError:
         try:
-            made = render_trial(trial, services)
+            made = render(trial_report(trial, services))
         except ValueError as error:
             raise NotFoundError(
                 f"trial {trial.trial} of {trial.workload} left no decision, so there is no report"

@@ -149,6 +149,6 @@ MODES = tuple(dict.fromkeys(mode for compiler in _DESCRIPTORS for mode in compil
 NO_COMPILER = Compiler("none", rank=-1, title="no compiler", proof="")
 
 
-def compiler_named(name: object) -> Compiler:
+def compiler_named(name: str | None) -> Compiler:
     """The compiler of that name; ``NO_COMPILER`` for ``none`` and for what is not a compiler."""
-    return COMPILERS.get(name, NO_COMPILER) if isinstance(name, str) else NO_COMPILER
+    return COMPILERS.get(name or "", NO_COMPILER)

@@ -122,6 +122,15 @@ class Design:
         """Smallest margin, in standard deviations, that any look would prove."""
         return min(self.provable_margin(n, chance) for n in looks(self.n_max))
 
+    def why_underpowered(self, spread: float, margin: float) -> str:
+        """Why a trial could hardly prove the margin at this spread; empty where it could."""
+        if self.runs_needed(spread / margin, self.least_chance) is not None:
+            return ""
+        return (
+            f"the metric varies by {spread:.4g} from run to run; {self.n_max} runs could prove a "
+            f"margin of {self.best_margin() * spread:.4g}, not {margin:g}"
+        )
+
 
 def provable(n: int, history: int, level: float, chance: float) -> float:
     """Smallest margin, in standard deviations, that one look proves with this chance.

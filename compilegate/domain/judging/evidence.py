@@ -407,7 +407,7 @@ def may_run_apart(candidate: Arm, baseline: Arm) -> bool:
     """Whether the candidate's own change explains other nodes than the baseline's."""
     return (
         bool(OWN_NODES & candidate.overrides.keys())
-        or compiler_named(candidate.overrides.get("compiler")).own_image
+        or compiler_named(str(candidate.overrides.get("compiler"))).own_image
         or candidate.devices != baseline.devices
         or candidate.usd_per_hour != baseline.usd_per_hour
     )

@@ -140,15 +140,11 @@ def underpowered(samples: Samples, margin: float, design: Design) -> QualityFind
     spread = math.sqrt(samples.pooled_variance or 0.0)
     if len(samples.history) < ENOUGH_HISTORY or spread == 0:
         return None
-    if design.runs_needed(spread / margin, design.least_chance) is not None:
+    why = design.why_underpowered(spread, margin)
+    if not why:
         return None
-    provable = design.best_margin(LIKELY) * spread
-    return QualityFinding(
-        QualityOutcome.UNDERPOWERED,
-        f"the metric varies by {spread:.4g} from run to run; {design.n_max} runs could prove a "
-        f"margin of {provable:.4g}, not {margin:g}",
-        provable_margin=provable,
-    )
+    provable = design.best_margin() * spread
+    return QualityFinding(QualityOutcome.UNDERPOWERED, why, provable_margin=provable)
 
 
 def _at_a_look(

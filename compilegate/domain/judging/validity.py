@@ -176,7 +176,7 @@ def _explained(candidate: Arm, baseline: Arm) -> frozenset[str]:
     figures = (candidate.devices, candidate.usd_per_hour)
     if not candidate.overrides and figures != (baseline.devices, baseline.usd_per_hour):
         changes += "instance_type", "instance_count"
-    if compiler_named(candidate.overrides.get("compiler")).own_image:
+    if compiler_named(str(candidate.overrides.get("compiler"))).own_image:
         names |= OWN_IMAGE_EXPLAINS
     return frozenset(names.union(*(EXPLAINED.get(change, set()) for change in changes)))
 

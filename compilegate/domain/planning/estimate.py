@@ -29,7 +29,7 @@ from compilegate.domain.formats import significant
 from compilegate.domain.judging.comparison import Samples
 from compilegate.domain.judging.design import design_for, looks
 from compilegate.domain.judging.equivalence import least_rho
-from compilegate.domain.judging.quality import ENOUGH_HISTORY, underpowered
+from compilegate.domain.judging.quality import ENOUGH_HISTORY
 from compilegate.domain.judging.speed import SPEED_LOOKS
 from compilegate.domain.planning.arms import (
     CANDIDATE,
@@ -142,9 +142,9 @@ def plan_proof(
         )
         return Proof(runs, design.n_max, design.history, basis, mode=mode)
     needed, refused = design.runs_needed(spread / quality.margin), None
-    if failure := underpowered(history, quality.margin, design):
+    if why := design.why_underpowered(spread, quality.margin):
         fix = "widen quality.margin to that, or use a metric that varies less"
-        refused = Reason("underpowered", f"{quality.metric}: {failure.reason}", fix=fix)
+        refused = Reason("underpowered", f"{quality.metric}: {why}", fix=fix)
     chance = (
         "even the last look proves it with less than 80%"
         if needed is None

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from compilegate.domain import naming
+from compilegate.domain.reasons import Reason
 from compilegate.domain.workload.model import job_seconds
 
 # Up to six rounds of speed blocks, and room for two that had to be repeated.
@@ -15,6 +16,7 @@ ROUNDS_PER_CANDIDATE = 12
 # Speed jobs that may complete without any result of an arm before no more is paid for it: the first
 # may be chance, the third shows that its script leaves none.
 MOST_WITHOUT_RESULT = 3
+MISSING = "evidence_missing"
 # A speed job ends a segment, or a first compilation, that hangs for so long.
 SEGMENT_SECONDS = 3600
 # Queueing, downloading and uploading come on top of a job's own limits.
@@ -118,3 +120,13 @@ def has_room(rounds: int, jobs: Iterable[str], next_jobs: int) -> bool:
     """Whether one more round of ``next_jobs`` fits, each with all the retries that it may take."""
     longest = EVENTS_PER_ROUND + next_jobs * (EVENTS_PER_JOB + MOST_RETRIES * EVENTS_PER_RETRY)
     return events(rounds, jobs) + longest + RESERVE <= MOST_EVENTS
+
+
+def missing_evidence(arm: str, jobs: Sequence[str]) -> Reason:
+    """Why an arm is measured no more."""
+    return Reason(
+        MISSING,
+        f"{arm}: {len(jobs)} speed jobs completed and left no summary.json of it in any block: "
+        f"{', '.join(jobs)}",
+        arm,
+    )

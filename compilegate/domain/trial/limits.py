@@ -16,12 +16,11 @@ from compilegate.domain.formats import money
 from compilegate.domain.planning import rounds
 from compilegate.domain.planning.arms import ArmPlan, Cluster, SpeedJob, speed_jobs
 from compilegate.domain.planning.estimate import job_hours, max_concurrency, waves
-from compilegate.domain.planning.rounds import has_room
+from compilegate.domain.planning.rounds import has_room, missing_evidence
 from compilegate.domain.reasons import Reason
 from compilegate.domain.trial.evidence import TrialEvidence
 from compilegate.domain.trial.jobs import STOP_SECONDS, EndedJob
 from compilegate.domain.trial.plan import most_rounds, most_seconds
-from compilegate.domain.trial.silent_arms import missing_evidence
 from compilegate.domain.workload.model import BASELINE, HOUR, job_seconds
 
 

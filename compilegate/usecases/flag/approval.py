@@ -23,8 +23,7 @@ from compilegate.domain.workload.model import REQUIRED
 from compilegate.ports import Ledger, ObjectStore, Services, Tokens
 from compilegate.report.notifications.approval import approval_needed
 from compilegate.usecases.flag.change_flag import latest_flag
-from compilegate.usecases.records import Trial, load_decision, load_spec
-from compilegate.usecases.registered import readable_spec
+from compilegate.usecases.records import Trial, load_decision, load_spec, readable_spec
 
 UNANSWERED = f"nobody answered within {trials.WAIT_SECONDS // 86400} days"
 

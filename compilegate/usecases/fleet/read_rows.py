@@ -9,7 +9,7 @@ from itertools import chain
 from compilegate.domain.fleet.row import Row
 from compilegate.ports import Services
 from compilegate.usecases.fleet.project import fold
-from compilegate.usecases.registered import at_once, workload_names
+from compilegate.usecases.records import at_once, workload_names
 
 # Rows that are made here of the ledgers, where none can be read. A ledger takes about 50 ms.
 MOST_FOLDED = 100

@@ -8,7 +8,7 @@ from compilegate.domain.fleet.month import Month, MonthFigures, history_since, m
 from compilegate.domain.fleet.statement import Statement, check_month, of_owner
 from compilegate.domain.optional import without_none
 from compilegate.ports import Services
-from compilegate.usecases.registered import at_once, workload_names
+from compilegate.usecases.records import at_once, workload_names
 
 logger = logging.getLogger("compilegate")
 

@@ -25,7 +25,7 @@ from compilegate.usecases.metrics import measure
 from compilegate.usecases.operations.left_jobs import Suspect, left_by
 from compilegate.usecases.operations.look import Look, day_by_ledger, look_at
 from compilegate.usecases.production.record_run import record_ended_execution
-from compilegate.usecases.registered import at_once, for_each_workload, try_each, workload_names
+from compilegate.usecases.records import at_once, for_each_workload, try_each, workload_names
 from compilegate.usecases.trial.abort_trial import abort_trial, clean_up_after
 
 FIGURES = {

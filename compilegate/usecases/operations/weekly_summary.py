@@ -25,8 +25,15 @@ from compilegate.domain.production.summaries import (
 from compilegate.domain.production.watch import ON_PROBATION
 from compilegate.ports import ObjectStore, Services, Topic
 from compilegate.report.notifications.weekly_summary import digest, is_quiet
-from compilegate.usecases.records import UNREADABLE, Trial, find_decision, load_spec
-from compilegate.usecases.registered import for_each_workload, load_registration, try_each
+from compilegate.usecases.records import (
+    UNREADABLE,
+    Trial,
+    find_decision,
+    for_each_workload,
+    load_registration,
+    load_spec,
+    try_each,
+)
 
 logger = logging.getLogger("compilegate")
 

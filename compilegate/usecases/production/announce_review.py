@@ -31,7 +31,7 @@ from compilegate.report.render import Report, render
 from compilegate.usecases import records
 from compilegate.usecases.flag.change_flag import Changed, latest_flag
 from compilegate.usecases.planning import past_overheads, plan_for
-from compilegate.usecases.registered import load_registered, load_registration, owner_of
+from compilegate.usecases.records import load_registered, load_registration, owner_of
 from compilegate.usecases.reports import read_trial_report
 
 logger = logging.getLogger("compilegate")

@@ -28,8 +28,16 @@ from compilegate.usecases.drain_mark import refuse_if_drained
 from compilegate.usecases.flag.change_flag import repair_if_possible
 from compilegate.usecases.job_requests import job_site, request_limits
 from compilegate.usecases.metrics import count
-from compilegate.usecases.records import Spec, Trial, load_plan, read_document, spec_at, to_json
-from compilegate.usecases.registered import deployed_facts, load_registered
+from compilegate.usecases.records import (
+    Spec,
+    Trial,
+    deployed_facts,
+    load_plan,
+    load_registered,
+    read_document,
+    spec_at,
+    to_json,
+)
 
 logger = logging.getLogger("compilegate")
 

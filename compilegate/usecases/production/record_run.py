@@ -28,8 +28,7 @@ from compilegate.report.notifications.production import attempt_message
 from compilegate.usecases.canary import close_after_run
 from compilegate.usecases.flag.change_flag import flag_versions, repair_if_possible
 from compilegate.usecases.production.begin_run import run_jobs
-from compilegate.usecases.records import spec_at
-from compilegate.usecases.registered import facts_for_workload, load_registered
+from compilegate.usecases.records import facts_for_workload, load_registered, spec_at
 from compilegate.usecases.started_jobs import jobs_of_run
 
 logger = logging.getLogger("compilegate")

@@ -39,13 +39,14 @@ from compilegate.usecases.flag.change_flag import Changed, change_flag
 from compilegate.usecases.records import (
     Spec,
     Trial,
+    facts_for_workload,
     find_decision,
     find_plan,
     load_record,
+    load_registered,
     spec_at,
     to_json,
 )
-from compilegate.usecases.registered import facts_for_workload, load_registered
 
 # Changes of the flag that end a probation.
 FINAL = (REVERT, PERMANENT)

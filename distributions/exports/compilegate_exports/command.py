@@ -15,7 +15,7 @@ from compilegate.cli.common.outcome import newest_decision
 from compilegate.cli.common.session import Invocation, on_cloud, workload_names
 from compilegate.domain.errors import InvalidInputError, NotFoundError
 from compilegate.usecases.records import Trial
-from compilegate.usecases.trial.write_report import trial_report
+from compilegate.usecases.reports import trial_report
 from compilegate_exports import mlflow_runs, wandb_runs
 from compilegate_exports.arm_runs import ArmRun, arm_runs
 from compilegate_exports.junit import junit

@@ -20,7 +20,7 @@ from compilegate.domain.naming import LAUNCHER
 from compilegate.domain.workload.file import parse_workload
 from compilegate.domain.workload.model import MOST_HOURS, Policy
 from compilegate.ports import Settings
-from compilegate.usecases.registered import facts_for_workload
+from compilegate.usecases.records import facts_for_workload
 from compilegate_doctor import SPELLED, Description, Metric, Option, argument_style
 
 # By which names scripts take what a trial sets.

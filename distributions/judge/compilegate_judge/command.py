@@ -38,10 +38,10 @@ from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.judging.judge import judge as decide
 from compilegate.domain.judging.measured import measure
 from compilegate.domain.reasons import Reason
-from compilegate.domain.trial.silent_arms import silent_arms
 from compilegate.report.statements import shown_reasons
 from compilegate.report.words import control_sentences
-from compilegate.usecases.registered import workload_names
+from compilegate.usecases.records import workload_names
+from compilegate.usecases.reports import silent_arms
 from compilegate_judge import TEMPLATES
 from compilegate_judge.replay import find_decision, replay
 

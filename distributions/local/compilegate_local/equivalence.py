@@ -153,7 +153,7 @@ def of_arm(summary: Mapping[str, Any], evidence: Path, place: Path) -> dict[str,
 
     A reproducer becomes the file ``place``, with its inputs beside it.
     """
-    if compiler_named((summary.get("compiler") or {}).get("requested")) is NO_COMPILER:
+    if compiler_named(str((summary.get("compiler") or {}).get("requested"))) is NO_COMPILER:
         return None
     figures, finding = summary.get("equivalence"), NOT_MADE
     if figures is not None:

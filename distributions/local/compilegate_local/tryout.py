@@ -40,7 +40,7 @@ from compilegate.domain.reasons import Reason
 from compilegate.domain.request.build import PLATFORM_PREFIX
 from compilegate.domain.workload.model import BASELINE, Workload
 from compilegate.place import INSTALLED, PROJECT
-from compilegate.usecases.registered import facts_for_workload
+from compilegate.usecases.records import facts_for_workload
 from compilegate_local import TEMPLATES, equivalence
 from compilegate_local.equivalence import Asked
 

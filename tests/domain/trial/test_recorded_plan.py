@@ -9,7 +9,7 @@ import pytest
 
 from compilegate.domain.decision import CANARY, SHADOW
 from compilegate.domain.trial.plan import QualityMode, read_plan
-from compilegate.domain.trial.silent_arms import silent_arms
+from compilegate.usecases.reports import silent_arms
 from tests.domain.trial.plans import arm, plan
 
 

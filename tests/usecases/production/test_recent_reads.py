@@ -36,8 +36,7 @@ from compilegate.ports import Ledger
 from compilegate.usecases.production import announce_review
 from compilegate.usecases.production.begin_run import begin_run
 from compilegate.usecases.production.watch_production import watch_production
-from compilegate.usecases.records import to_json
-from compilegate.usecases.registered import load_registered
+from compilegate.usecases.records import load_registered, to_json
 from tests import fakes
 from tests.domain.evidence_builder import CENTRE, FINGERPRINT
 from tests.domain.evidence_builder import judge as tried
