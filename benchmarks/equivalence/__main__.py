@@ -88,7 +88,7 @@ def _sound(options: argparse.Namespace, records: Records) -> Iterator[Iterator[T
     chosen = [] if _is_older() else chosen
     for mode, family, precision in itertools.product(MODES, chosen, PRECISIONS):
         captures = mode != "reduce-overhead" or options.device != "cpu"
-        if captures and (family, mode) not in UNSOUND:
+        if captures and (options.device, family, mode) not in UNSOUND:
             yield _seeds(options, records, (family, precision, mode))
 
 

@@ -1,9 +1,7 @@
 """What the trials come to: bounds, faults caught and missed, and the table of the judge.
 
-Bounds come from sound compilations with even seeds: HEADROOM times the largest ratio of a part in
-any of them, since a family that is not here may vary more; those with odd seeds set no bound. No
-fault takes part. A false alarm is a sound compilation that fails; one that cannot be examined is
-counted apart, since it costs an arm nothing but the wider level.
+A false alarm is a sound compilation that fails; one that cannot be examined is counted apart, since
+it costs an arm nothing but the wider level.
 """
 
 from __future__ import annotations
@@ -11,7 +9,7 @@ from __future__ import annotations
 import json
 import platform
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -19,9 +17,10 @@ from typing import Any
 import torch
 
 from benchmarks.equivalence import page
+from benchmarks.equivalence.bounds import HEADROOM, bounds_of, write_facts
 from benchmarks.equivalence.faults import Fault, catalogue
 from benchmarks.equivalence.page import KEPT
-from benchmarks.equivalence.trials import ROOT, UNSOUND, equivalence
+from benchmarks.equivalence.trials import UNSOUND, equivalence
 from compilegate.domain.codec import write as encoded
 from compilegate.domain.faults import FaultClass, FaultTable
 from compilegate.domain.judging.checks import read_check
@@ -31,10 +30,6 @@ from compilegate.domain.judging.equivalence import (
     examined,
     upper_bound,
 )
-
-HEADROOM = 3.0
-LEAST_BOUND = 3.0  # PyTorch's own accuracy test of compilers allows 2 to 3
-FACTS = ROOT / "compilegate" / "facts" / "equivalence.json"
 
 
 class Records:
@@ -65,22 +60,12 @@ class Records:
         ]
 
 
-def bounds_of(sound: Iterable[Mapping[str, Any]]) -> dict[str, float]:
-    """By part and arithmetic; where one is not finite there is none."""
-    largest: dict[str, float] = {}
-    for record in sound:
-        if record["seed"] % 2 == 0:
-            for part in record["document"]["parts"]:
-                name = f"{part['part']}.{part['arithmetic']}"
-                ratio = float("inf") if part["ratio"] is None else part["ratio"]
-                largest[name] = max(largest.get(name, LEAST_BOUND / HEADROOM), ratio)
-    return {name: round(HEADROOM * one, 1) for name, one in sorted(largest.items()) if one < 1e6}
-
-
 def summary(records: Records, check: str, device: str) -> dict[str, Any]:
     """The results of one version of the check on one kind of device."""
     sound = [
-        one for one in records.of("sound", check) if (one["family"], one["mode"]) not in UNSOUND
+        one
+        for one in records.of("sound", check)
+        if (device, one["family"], one["mode"]) not in UNSOUND
     ]
     bounds = bounds_of(sound)
     precisions = sorted({one["precision"] for one in sound})
@@ -192,27 +177,7 @@ def write(summaries: Mapping[str, Any], device: str, *, facts: bool) -> None:
     KEPT.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
     page.write()
     if facts:
-        _write_facts(kept)
-
-
-def _write_facts(kept: Mapping[str, Any]) -> None:
-    """The classes of every device whose results are of the check as it is."""
-    current = [one for one in kept.values() if one["check"] == equivalence.digest()]
-    tables = [one["table"] for one in current]
-    names = sorted({name for table in tables for name in table["bounds"]})
-    document = json.loads(FACTS.read_text(encoding="utf-8"))
-    document |= {
-        "as_of": max((one["date"] for one in current), default=document["as_of"]),
-        "check": equivalence.digest(),
-        "bounds": {n: max(t["bounds"][n] for t in tables if n in t["bounds"]) for n in names},
-        "shares": {},
-        "classes": [_row(row) for table in tables for row in table["classes"] if row["faults"]],
-    }
-    FACTS.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
-
-
-def _row(row: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in row.items() if value is not None}
+        write_facts(kept.values(), equivalence.digest())
 
 
 def lines(found: Mapping[str, Any]) -> list[str]:

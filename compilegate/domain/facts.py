@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 
 from compilegate.domain.compilers import compiler_named
-from compilegate.domain.faults import FaultClass, JobClass
+from compilegate.domain.faults import FaultTable
 from compilegate.domain.workload.model import FactOverrides, Framework, OwnImage, library
 
 # Framework versions as people write them: ``2.1`` names every ``2.1.x``.
@@ -290,14 +290,21 @@ class Facts:
     managed: ManagedCompiler
     tested_models: tuple[TestedModel, ...]
     lower_precision: LowerPrecision
+    faults: FaultTable
     own_images: tuple[OwnImage, ...] = ()
     quotas: Mapping[tuple[str, bool], Quota] = field(default_factory=dict)
     absent_images: Mapping[str, str] = field(default_factory=dict)
-    fault_classes: tuple[FaultClass, ...] = ()
 
     def instance(self, instance_type: str) -> Instance | None:
         """The instance type, None when it is not on file."""
         return self.instances.get(instance_type)
+
+    def device_of(self, instance_type: str) -> str | None:
+        """What such jobs train on, as classes of faults name it; None when it is not on file."""
+        instance = self.instance(instance_type)
+        if instance and instance.gpu:
+            return f"cuda {instance.gpu.compute_capability}"
+        return "cpu" if instance else None
 
     def overridden(self, better: FactOverrides) -> Facts:
         """These facts with a team's own in their place."""
@@ -319,16 +326,6 @@ class Facts:
         """Instances of a type that training jobs may use at once; None when it was never read."""
         quota = self.quotas.get((instance_type, spot))
         return None if quota is None else quota.instances
-
-    def fault_classes_of(
-        self, framework: Framework, instance_type: str, precision: str
-    ) -> tuple[FaultClass, ...]:
-        """The faults on which the equivalence check was tried in such jobs, none or one class."""
-        instance, minor = self.instance(instance_type), framework.version.split(".")[:2]
-        gpu = instance.gpu if instance else None
-        device = f"cuda {gpu.compute_capability}" if gpu else "cpu"
-        job_class = JobClass(f"{framework.kind} {'.'.join(minor)}", device, precision)
-        return tuple(one for one in self.fault_classes if one.words == job_class.words)
 
     def image(
         self,

@@ -22,7 +22,7 @@ class JobClass(Section):
     """What the faults of a compiler depend on."""
 
     framework: str = key("with its minor version, such as pytorch 2.13")
-    device: str = key("cpu, or a kind of GPU such as cuda 9.0")
+    device: str = key("such as cpu x86_64, or a kind of GPU such as cuda 9.0")
     precision: str = key("such as bf16")
 
     @property
@@ -62,9 +62,8 @@ def _not_figures(figures: Mapping[str, Any], most: float = math.inf) -> Iterator
 class FaultTable(Section):
     """What is known of the equivalence check whose sources have this digest.
 
-    ``bounds`` are the largest ratios that pass, by part and arithmetic (``gradients.own``), on the
-    kinds of device that ``classes`` have; ``shares`` how much of a part need not be looked at, 0
-    where there is none.
+    ``bounds`` are the largest ratios that pass, by kind of device, part and arithmetic
+    (``cuda.gradients.own``); ``shares`` how much of a part need not be looked at, 0 if not named.
     """
 
     check: str = key("digest of its sources")
@@ -73,3 +72,10 @@ class FaultTable(Section):
         "that may stay unseen", factory=dict, check=partial(_not_figures, most=1.0)
     )
     classes: tuple[FaultClass, ...] = key("of jobs", default=())
+    device: str | None = key("of the job whose evidence this is in", default=None)
+
+    def bounds_of(self, job_class: JobClass | None) -> dict[str, float]:
+        """Those of its kind of device, by part and arithmetic; none where it has no class."""
+        kind = job_class.kind_of_device if job_class else ""
+        named = ((name.partition("."), bound) for name, bound in self.bounds.items())
+        return {part: bound for (device, _, part), bound in named if device == kind}

@@ -73,13 +73,8 @@ def load_facts(region: str | None = None) -> Facts:
         managed=codec.read(ManagedCompiler, {**managed, "images": managed["versions"]}),
         tested_models=tuple(TestedModel(**common, **row) for row in tested["tested_models"]),
         lower_precision=LowerPrecision(**assumptions["lower_precision"][0]),
-        fault_classes=fault_table().classes,
+        faults=codec.read(FaultTable, read("equivalence")),
     )
-
-
-def fault_table() -> FaultTable:
-    """What is known of the equivalence check of this release."""
-    return codec.read(FaultTable, read("equivalence"))
 
 
 def read_refreshed(file: Path = FILE) -> dict[str, Any]:

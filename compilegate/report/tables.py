@@ -211,7 +211,6 @@ def _blocks_table(measured: Measured) -> Table:
 def _equivalence_table(measured: Measured) -> Table:
     """What the equivalence check compared, and what of the model it did not look at."""
     faults = measured.evidence.equivalence
-    bounds = faults.bounds if faults else {}
     checks = [
         (arm.name, check)
         for arm in measured.candidates
@@ -220,6 +219,7 @@ def _equivalence_table(measured: Measured) -> Table:
     ]
     listed = []
     for arm, check in checks:
+        bounds = faults.bounds_of(check.job_class) if faults else {}
         listed += [
             (arm, check.weights, f"{one.part} {one.arithmetic}", count(one.compared),
              shown(one.ratio, significant), shown(bounds.get(one.name), significant), one.where)

@@ -21,16 +21,17 @@ from compilegate.domain.records.flags import HUMAN
 from compilegate.domain.records.ledger import ClassRestored, ClassRevoked
 from compilegate.domain.records.production import Review
 from compilegate.domain.utc import iso
-from compilegate.facts import fault_table
+from compilegate.facts import load_facts
 from compilegate.ports import Ledger, Services
 
 logger = logging.getLogger("compilegate")
 UNREADABLE = "unknown, because a revocation cannot be read"
 
 
-def table_of(ledger: Ledger) -> dict[str, Any] | None:
-    """The section ``equivalence`` of evidence; None where nothing is known of the check."""
-    table = fault_table()
+def table_of(ledger: Ledger, instance_type: str) -> dict[str, Any] | None:
+    """The section ``equivalence`` of a job's evidence; None where nothing is known of the check."""
+    known = load_facts()
+    table = replace(known.faults, device=known.device_of(instance_type))
     try:
         revoked = {one.job_class: iso(one.at) for one in reversed(revoked_classes(ledger))}
     except UnreadableRecordError:  # any class may be the one that it revokes

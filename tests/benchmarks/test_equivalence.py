@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
-from benchmarks.equivalence import page
+from benchmarks.equivalence import bounds, page
 from compilegate.domain.judging.equivalence import upper_bound
 from compilegate.facts import read
 
@@ -48,6 +49,39 @@ def test_the_judges_table_counts_what_the_results_show() -> None:
     rows = read("equivalence")["classes"]
 
     assert [(one["precision"], one["faults"], one["missed"]) for one in rows] == counted
+
+
+def test_a_bound_is_of_the_sound_compilations_of_its_kind_of_device() -> None:
+    def sound(device: str, seed: int, ratio: float | None, part: str = "buffers") -> Any:
+        parts = [{"part": part, "arithmetic": "own", "ratio": ratio}]
+        return {"seed": seed, "document": {"class": {"device": device}, "parts": parts}}
+
+    seen = [
+        sound("cpu x86_64", 0, 2.0), sound("cpu x86_64", 1, 50.0), sound("cpu arm64", 2, 4.0),
+        sound("cuda 9.0", 0, 0.5), sound("cuda 9.0", 0, None, "gradients"),
+    ]  # fmt: skip
+    assert {"cpu.buffers.own": 12.0, "cuda.buffers.own": 3.0} == bounds.bounds_of(seen)
+
+
+def test_the_table_has_bounds_of_every_device_and_the_larger_of_a_kind() -> None:
+    def kept(check: str, date: str, largest: dict[str, float], faults: int = 2) -> Any:
+        rows = [CLASS | {"faults": faults, "revoked_at": None}]
+        return {"check": check, "date": date, "table": {"bounds": largest, "classes": rows}}
+
+    found = [
+        kept("c", "2026-11-25", {"cpu.buffers.own": 3.0, "cpu.gradients.own": 8.0}),
+        kept("c", "2026-11-26", {"cuda.buffers.own": 5.0}, faults=0),
+        kept("c", "2026-11-24", {"cuda.buffers.own": 4.0}),
+        kept("older", "2026-11-27", {"cpu.buffers.own": 99.0}),
+    ]
+    table = bounds.table_of(found, "c")
+
+    assert {"cpu.buffers.own": 3.0, "cpu.gradients.own": 8.0, "cuda.buffers.own": 5.0} == (
+        table["bounds"]
+    )
+    assert ("2026-11-26", "c", [CLASS, CLASS]) == tuple(
+        table[key] for key in ("as_of", "check", "classes")
+    )
 
 
 def test_a_fault_counts_once_and_is_missed_where_any_family_misses_it() -> None:

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import json
-from copy import deepcopy
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from compilegate import facts
 from tests.cli.conftest import Invoke
 from tests.cli.test_try import project, python
+from tests.usecases.equivalence_table import shipped
 
 __all__ = ["project"]  # a fixture
 
 TABLE = {
     "check": "0123456789ab",
-    "bounds": {"gradients.single": 64.0},
+    "bounds": {"cpu.gradients.single": 64.0},
     "shares": {},
     "classes": [
         {"framework": "pytorch 2.13", "device": "cpu", "precision": "fp32", "faults": 62,
@@ -64,13 +64,9 @@ NOTHING_HELPS = {**DIAGNOSIS, "remedies": [], "reproducer": None}
 
 
 @pytest.fixture(autouse=True)
-def _table(monkeypatch: pytest.MonkeyPatch) -> None:
-    shipped = facts.read
-
-    def read(name: str) -> dict[str, Any]:
-        return deepcopy(TABLE) if name == "equivalence" else shipped(name)
-
-    monkeypatch.setattr(facts, "read", read)
+def _table() -> Iterator[None]:
+    with shipped(TABLE):
+        yield
 
 
 def left(figures: object = FIGURES, diagnosis: object = DIAGNOSIS, **more: Any) -> dict[str, Any]:
@@ -106,7 +102,7 @@ def test_a_check_is_asked_for_and_judged_by_the_table(
     started = kept / "compile" / "ml" / "output" / "data" / "started.json"
     asked = json.loads(started.read_text())["env"]
     assert ("4", "first") == (asked["COMPILEGATE_TRY_STEPS"], asked["COMPILEGATE_EQUIVALENCE"])
-    assert {"bounds": {"cpu": TABLE["bounds"]}, "limit_seconds": 120.0} == json.loads(
+    assert {"bounds": {"cpu": {"gradients.single": 64.0}}, "limit_seconds": 120.0} == json.loads(
         asked["COMPILEGATE_DIAGNOSIS"]
     )
 

@@ -47,7 +47,11 @@ from tests.domain.evidence_builder import (
 CLASS = {"framework": "pytorch 2.13", "device": "cpu", "precision": "bf16"}
 TABLE: dict[str, Any] = {
     "check": "0123456789ab",
-    "bounds": {"gradients.own": 4.0, "gradients.single": 64.0, "buffers.own": 4.0},
+    "bounds": {
+        "cpu.gradients.own": 4.0,
+        "cpu.gradients.single": 64.0,
+        "cpu.buffers.own": 4.0,
+    },
     "shares": {"evaluation": 0.25},
     "classes": [{**CLASS, "faults": 59, "missed": 0, "date": "2026-11-26"}],
 }
@@ -214,17 +218,20 @@ def test_the_check_counts_only_where_faults_of_the_compiler_were_tried(
 
 
 @pytest.mark.parametrize(
-    ("device", "rows", "state"),
+    ("device", "bounds", "state"),
     [
-        ("cpu", TABLE["classes"], State.FAILED),
-        ("cpu", [], State.UNEXAMINED),
-        ("cuda 9.0", TABLE["classes"], State.UNEXAMINED),
-        ("cuda 9.0", with_class(device="cuda 8.0")["classes"], State.FAILED),
+        ("cpu", {}, State.FAILED),
+        ("cpu x86_64", {}, State.FAILED),
+        ("cuda 9.0", {}, State.UNEXAMINED),
+        ("cuda 9.0", {"cuda.gradients.single": 64.0}, State.FAILED),
+        ("cuda 9.0", {"cuda.gradients.single": 64.1}, State.UNEXAMINED),
     ],
 )
-def test_bounds_are_those_of_a_kind_of_device(device: str, rows: Any, state: State) -> None:
+def test_bounds_are_those_of_a_kind_of_device(device: str, bounds: Any, state: State) -> None:
+    """Whether or not faults of the class were tried."""
     failed = figures("first", HARMFUL, **{"class": {**CLASS, "device": device}})
-    evidence = read_evidence(examined(failed, LAST, table=TABLE | {"classes": rows}))
+    table = TABLE | {"bounds": TABLE["bounds"] | bounds, "classes": []}
+    evidence = read_evidence(examined(failed, LAST, table=table))
 
     assert state is equivalence_of(evidence.candidates[0], evidence).state
 
@@ -246,7 +253,9 @@ CUDA = {**CLASS, "device": "cuda 9.0"}
 
 def test_checks_of_two_classes_are_one_of_neither() -> None:
     rows = [{**one, "faults": 59, "missed": 0, "date": "2026-11-26"} for one in (CLASS, CUDA)]
-    table, other = TABLE | {"classes": rows}, {"class": CUDA}
+    bounds = {name.replace("cpu", "cuda"): one for name, one in TABLE["bounds"].items()}
+    table = TABLE | {"classes": rows, "bounds": TABLE["bounds"] | bounds}
+    other = {"class": CUDA}
     passed = [
         examined(figures(**own), figures("last", **its), table=table)
         for own, its in (({}, {}), (other, other), ({}, other), (other, {}))
@@ -284,6 +293,26 @@ def test_the_least_that_may_be_left_is_of_any_change_and_of_the_best_class_in_us
 
     assert upper_bound(0, 59) == least_rho([*changes, only], Policy(), classes)
     assert 1.0 == least_rho(changes, Policy(), classes) == least_rho([only], Policy(), classes[2:])
+
+
+@pytest.mark.parametrize(
+    ("planned", "faults"),
+    [
+        ({}, 200), ({"device": None}, 200), ({"device": "cpu"}, 20), ({"device": "cuda 9.0"}, 59),
+        ({"device": "cuda"}, 200), ({"device": "cuda 8.6"}, 0),
+    ],
+)  # fmt: skip
+def test_before_the_first_run_only_classes_of_the_jobs_device_count(
+    planned: Any, faults: int
+) -> None:
+    rows = [
+        TABLE["classes"][0] | {"device": device, "faults": tried}
+        for device, tried in (("cpu x86_64", 20), ("cuda 9.0", 59), ("cuda 8.0", 200))
+    ]
+    evidence = read_evidence(examined(FIRST, LAST, table=TABLE | planned | {"classes": rows}))
+    arm = replace(evidence.candidates[0], speed=(), quality=())
+
+    assert upper_bound(0, faults) == rho_of(arm, evidence)
 
 
 def test_without_a_table_the_reason_is_that_or_why_none_would_count() -> None:
@@ -449,7 +478,7 @@ def test_what_ends_an_arm_as_worse_keeps_its_own_level(
 @pytest.mark.parametrize(
     ("place", "value"),
     [
-        ("check", 1), ("bounds", {"gradients.own": "4"}), ("bounds", {"gradients.own": -4.0}),
+        ("check", 1), ("bounds", {"cpu.gradients.own": "4"}), ("bounds", {"cpu.gradients": -4.0}),
         ("shares", {"evaluation": -1.0}), ("shares", {"evaluation": 1.1}), ("classes", [CLASS]),
         ("classes", [TABLE["classes"][0] | {"missed": -1}]),
         ("classes", [TABLE["classes"][0] | {"faults": 100_001}]), ("unknown", 1),

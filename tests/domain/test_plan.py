@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from compilegate.domain.codec import read
 from compilegate.domain.eligibility import check_eligibility
-from compilegate.domain.faults import FaultClass
+from compilegate.domain.faults import FaultClass, FaultTable
 from compilegate.domain.judging.equivalence import upper_bound
 from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.judging.quality import first_runs
@@ -206,7 +206,7 @@ def test_a_candidate_of_a_class_whose_faults_are_known_needs_fewer_runs(
     }  # fmt: skip
     job = FaultClass(**keys | known)
     workload = change(VARIED, framework=Framework("pytorch", "2.13.0"), candidates=(candidate,))
-    facts = replace(load_facts(), fault_classes=(job,))
+    facts = replace(load_facts(), faults=FaultTable("", {}, classes=(job,)))
     rho = possible_rho(workload, [candidate], facts)
     proof, without = (
         plan_proof(workload, candidates=1, mode="canary", rho=one) for one in (rho, 1.0)
@@ -218,6 +218,25 @@ def test_a_candidate_of_a_class_whose_faults_are_known_needs_fewer_runs(
     assert proof.runs <= without.runs
     own = change(workload, policy__equivalence="strict")
     assert 1.0 == possible_rho(own, [candidate], facts)
+
+
+@pytest.mark.parametrize(
+    ("instance_type", "missed"),
+    [("ml.g5.xlarge", 0), ("ml.p5.48xlarge", 1), ("ml.m5.xlarge", 2), ("ml.unheard.of", 59)],
+)
+def test_faults_that_were_tried_on_another_device_are_not_counted(
+    instance_type: str, missed: int
+) -> None:
+    workload = change(
+        VARIED, framework=Framework("pytorch", "2.13.0"), training__instance_type=instance_type
+    )
+    classes = tuple(
+        FaultClass("pytorch 2.13", device, workload.training.precision, 59, missed, "2026-11-26")
+        for missed, device in enumerate(("cuda 8.6", "cuda 9.0", "cpu x86_64"))
+    )
+    facts = replace(load_facts(), faults=FaultTable("", {}, classes=classes))
+
+    assert upper_bound(missed, 59) == possible_rho(workload, [COMPILE], facts)
 
 
 @given(

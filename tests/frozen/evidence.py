@@ -64,7 +64,7 @@ def examined(number: int) -> Document:
         "date": "2026-11-26",
     }
     document["equivalence"] = {
-        "check": "abc", "bounds": {"gradients.single": 4.0}, "shares": {},
+        "check": "abc", "bounds": {"cuda.gradients.single": 4.0}, "shares": {},
         "classes": [job_class | counts],
     }  # fmt: skip
     return document

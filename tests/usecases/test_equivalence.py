@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from compilegate.domain.flag_change import Override
 from compilegate.domain.ledger_keys import DEPLOYMENT
 from compilegate.domain.records.ledger import ClassRevoked
 from compilegate.domain.trial.evidence import read_records
+from compilegate.facts import load_facts
 from compilegate.usecases.equivalence import (
     UNREADABLE,
     restore_classes,
@@ -23,7 +25,7 @@ from compilegate.usecases.records import to_json
 from tests.domain.evidence_builder import BASE_WALL, CENTRE
 from tests.domain.test_equivalence import FIRST, LAST, UNSEEN, figures
 from tests.domain.test_equivalence import TABLE as FAULTS
-from tests.usecases.equivalence_table import COUNTS, CPU, GPU, TABLE, ship
+from tests.usecases.equivalence_table import COUNTS, CPU, GPU, TABLE, shipped
 from tests.usecases.production_builder import (
     TWO_MARGINS,
     WORKLOAD,
@@ -39,8 +41,18 @@ WHY = Override("ana", "the data was truncated")
 
 
 @pytest.fixture(autouse=True)
-def _shipped(monkeypatch: pytest.MonkeyPatch) -> None:
-    ship(monkeypatch, TABLE)
+def _shipped() -> Iterator[None]:
+    with shipped(TABLE):
+        yield
+
+
+def test_a_table_that_a_test_ships_is_gone_after_it() -> None:
+    shown = [len(load_facts().faults.classes)]
+    with pytest.raises(AssertionError), shipped(TABLE | {"classes": []}):
+        shown.append(len(load_facts().faults.classes))
+        raise AssertionError
+
+    assert [2, 0, 2] == [*shown, len(load_facts().faults.classes)]
 
 
 def revoke(services: Any, decision_id: str, workload: str, at: int = 5) -> ClassRevoked:
@@ -53,25 +65,26 @@ def test_evidence_has_the_shipped_table_and_when_a_class_was_revoked(services: A
     revoke(services, "d2", "ads", at=7)
     revoke(services, "d1", "lm", at=5)
 
-    assert table_of(services.ledger) == {
+    assert table_of(services.ledger, "ml.g5.xlarge") == {
         "check": TABLE["check"], "bounds": TABLE["bounds"], "shares": TABLE["shares"],
+        "device": "cuda 8.6",
         "classes": [{**CPU, **COUNTS, "revoked_at": None}, {**GPU, **COUNTS, "revoked_at": FIFTH}],
     }  # fmt: skip
 
 
 def test_no_table_and_a_revocation_that_cannot_be_read_leave_no_class_in_use(
-    services: Any, monkeypatch: pytest.MonkeyPatch
+    services: Any,
 ) -> None:
     services.ledger.raw.put_once(DEPLOYMENT, "equivalence#d0", {"kind": "equivalence_revoked"})
-    table = table_of(services.ledger)
+    table = table_of(services.ledger, "ml.g5.xlarge")
     assert table is not None
     assert TABLE["bounds"] == table["bounds"]
     assert [UNREADABLE, UNREADABLE] == [one["revoked_at"] for one in table["classes"]]
     with pytest.raises(UnreadableRecordError):
         revoked_classes(services.ledger)
 
-    ship(monkeypatch, {**TABLE, "bounds": {}})
-    assert table_of(type(services.ledger)(type(services.ledger.raw)())) is None
+    with shipped({**TABLE, "bounds": {}}):
+        assert table_of(type(services.ledger)(type(services.ledger.raw)()), "") is None
 
 
 def test_each_round_judges_by_the_table_as_it_stands_and_records_it(services: Any) -> None:
@@ -94,7 +107,7 @@ def test_a_class_counts_again_when_no_workloads_alarm_revokes_it(services: Any) 
     assert [other] == revoked_classes(services.ledger)
     restore_classes([other], WHY, services)
 
-    table = table_of(services.ledger)
+    table = table_of(services.ledger, "ml.g5.xlarge")
     assert table is not None
     assert [None, None] == [one["revoked_at"] for one in table["classes"]]
     entry = services.ledger.raw.entries(DEPLOYMENT, "equivalence#d1#restored")[0]

@@ -23,9 +23,9 @@ With e the largest relative error of a part's tensors, it passes where of every 
     e_compiled / max(e_eager, floor) <= bound
 
 and no more of a part than its share was left out. Bounds and shares come with the table of faults.
-An arm that fails stays off, whether or not faults of its class were tried, if the bounds are of its
-kind of device: were it judged by Q alone, a harmful one would be promoted with rho a + (1 - rho)
-alpha/K.
+An arm that fails stays off, whether or not faults of its class were tried, if there are bounds of
+its kind of device: were it judged by Q alone, a harmful one would be promoted with rho a + (1 -
+rho) alpha/K.
 """
 
 from __future__ import annotations
@@ -133,11 +133,13 @@ def equivalence_of(candidate: Arm, evidence: Evidence) -> EquivalenceFinding:
 
 
 def rho_of(candidate: Arm, evidence: Evidence) -> float:
-    """By the arm's checks; before its first run, of the class that would allow it most."""
+    """By the arm's checks; before its first run, of its device's class that would allow it most."""
     table = evidence.equivalence
     if candidate.runs or table is None:
         return equivalence_of(candidate, evidence).rho
-    return least_rho([candidate.overrides], evidence.policy, table.classes)
+    own = table.device
+    possible = [one for one in table.classes if own in (None, one.device, one.kind_of_device)]
+    return least_rho([candidate.overrides], evidence.policy, possible)
 
 
 def least_rho(
@@ -196,9 +198,7 @@ def examined(check: Check | None, table: FaultTable) -> EquivalenceFinding:
         key=lambda one: (one.revoked_at is not None, upper_bound(one.missed, one.faults)),
         default=None,
     )
-    kinds = {one.kind_of_device for one in table.classes}
-    measured = check.job_class is not None and check.job_class.kind_of_device in kinds
-    bounds = table.bounds if measured and check.check == table.check else {}
+    bounds = table.bounds_of(check.job_class) if check.check == table.check else {}
     worst = max(
         (
             FurthestApart(one.name, one.where, one.ratio, bounds[one.name])
@@ -232,12 +232,9 @@ def _why_void(
     # The own precision of an fp32 job is single precision: there is nothing else to compare.
     required = {SINGLE} if known.precision == "fp32" else {OWN, SINGLE}
     names = {one.name for one in check.parts}
-    lacking = sorted(names - table.bounds.keys() | required - names)
-    lacking += [
-        name
-        for name, one in zip(unseen, check.unseen, strict=True)
-        if one.share > table.shares.get(one.part, 0.0)
-    ]
+    lacking = sorted(names - table.bounds_of(known).keys() | required - names)
+    both = zip(unseen, check.unseen, strict=True)
+    lacking += [name for name, one in both if one.share > table.shares.get(one.part, 0.0)]
     return f"not looked at: {', '.join(lacking)}" if lacking else ""
 
 

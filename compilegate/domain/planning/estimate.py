@@ -104,12 +104,15 @@ class Proof:
 
 def possible_rho(workload: Workload, candidates: Sequence[Candidate], facts: Facts) -> float:
     """The least that the equivalence check may leave one of these candidates."""
-    training = workload.training
-    return least_rho(
-        [one.overrides() for one in candidates],
-        workload.policy,
-        facts.fault_classes_of(workload.framework, training.instance_type, training.precision),
-    )
+    framework, training = workload.framework, workload.training
+    device, minor = facts.device_of(training.instance_type), framework.version.split(".")[:2]
+    job = f"{framework.kind} {'.'.join(minor)}", training.precision
+    classes = [
+        one
+        for one in facts.faults.classes
+        if device in (one.device, one.kind_of_device) and (one.framework, one.precision) == job
+    ]
+    return least_rho([one.overrides() for one in candidates], workload.policy, classes)
 
 
 def plan_proof(

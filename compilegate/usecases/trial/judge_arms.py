@@ -54,7 +54,8 @@ def _read(
     """Everything that the round is judged on."""
     so_far = read_records(records.find_record(services.store, opened.trial, "evidence"))
     # As it stands now: a class may have been revoked since the round before.
-    so_far = replace(so_far, equivalence=table_of(services.ledger))
+    table = table_of(services.ledger, opened.plan.baseline.instance_type)
+    so_far = replace(so_far, equivalence=table)
     recorded = so_far.with_runs
     ended = tuple(ended_job(job, opened, services, recorded=recorded) for job in jobs)
     return judge_round.RoundFacts(

@@ -18,7 +18,7 @@ from compilegate.domain.codec import DocumentError, read, write
 from compilegate.domain.compilers import NO_COMPILER, compiler_named
 from compilegate.domain.judging.checks import FIRST, read_check
 from compilegate.domain.judging.equivalence import EquivalenceFinding, State, examined
-from compilegate.facts import fault_table
+from compilegate.facts import load_facts
 
 STEPS = 4  # what the check compares
 CHECK_SECONDS = 180.0
@@ -137,8 +137,8 @@ class Asked(NamedTuple):
 
 def asked(limit_seconds: float) -> Asked:
     """For the check, and a diagnosis of so many seconds at most."""
-    table = fault_table()
-    bounds = {one.kind_of_device: dict(table.bounds) for one in table.classes}
+    table = load_facts().faults
+    bounds = {one.kind_of_device: table.bounds_of(one) for one in table.classes}
     diagnosis = {"bounds": bounds, "limit_seconds": limit_seconds}
     variables = {
         "COMPILEGATE_EQUIVALENCE": FIRST,
@@ -157,7 +157,7 @@ def of_arm(summary: Mapping[str, Any], evidence: Path, place: Path) -> dict[str,
         return None
     figures, finding = summary.get("equivalence"), NOT_MADE
     if figures is not None:
-        finding = examined(read_check(figures), fault_table())
+        finding = examined(read_check(figures), load_facts().faults)
     diagnosis, kept = _diagnosis(summary.get("diagnosis")), None
     if diagnosis and diagnosis.reproducer:
         kept = _kept(evidence / diagnosis.reproducer.file, place)
