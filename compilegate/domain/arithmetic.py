@@ -41,7 +41,7 @@ def normal_below(z: float) -> float:
 
 
 def ratio(value: float) -> str:
-    """A speed-up as text, ``1.34x``; here, because the judge loads no other format."""
+    """A speed-up as text, ``1.34x``."""
     return f"{value:.2f}x"
 
 

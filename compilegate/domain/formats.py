@@ -131,8 +131,21 @@ def count(value: float) -> str:
 
 
 def plural(value: float, one: str, many: str | None = None) -> str:
-    """``1 run``, ``2.1 runs``."""
-    return f"{significant(value, 2)} {one if value == 1 else many or one + 's'}"
+    """``1 run``, ``2.1 runs``, ``1,234 runs``: what is counted is exact."""
+    number = count(value) if isinstance(value, int) else significant(value, 2)
+    return f"{number} {one if value == 1 else many or one + 's'}"
+
+
+def days(value: float) -> str:
+    """``2.1 days``; less than one in its hours or minutes."""
+    return plural(value, "day") if value >= 1 else duration(value * 86_400)
+
+
+def less_or_more(times: float) -> str:
+    """A factor in words: ``25% less``, ``30% more``, from twice on ``19 times as much``."""
+    if times >= 2:
+        return f"{significant(times, 2)} times as much"
+    return f"{percent(abs(1 - times), 2)} {'less' if times <= 1 else 'more'}"
 
 
 def ascii_only(text: str) -> str:

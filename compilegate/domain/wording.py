@@ -26,8 +26,8 @@ def formats() -> Mapping[str, Callable[..., str]]:
     from compilegate.domain.outside import shorten  # noqa: PLC0415
 
     own = (
-        of.count, of.dollars, of.duration, of.fixed, of.money, of.percent, of.plural,
-        of.significant, ratio,
+        of.count, of.days, of.dollars, of.duration, of.fixed, of.less_or_more, of.money,
+        of.percent, of.plural, of.significant, ratio,
     )  # fmt: skip
     return {
         **{format_.__name__: format_ for format_ in own},

@@ -31,7 +31,8 @@ from compilegate.report.charts.svg import draw, legend
 ASSETS = Path(__file__).parent / "assets"
 # Formats of a value (wording.py) that a text asks for.
 FORMATS = (
-    "count", "dollars", "duration", "money", "percent", "plural", "ratio", "share", "significant",
+    "count", "days", "dollars", "duration", "less_or_more", "money", "percent", "plural", "ratio",
+    "share", "significant",
 )  # fmt: skip
 # Characters: with all charts, a page stays below 400 kB.
 EMBEDDED_MAX = 120_000

@@ -45,7 +45,7 @@ from compilegate.report.words import (
 )
 
 MARKDOWN_ROWS = {
-    "Samples per second, short blocks", "Median step, short blocks", "Compile time, warm cache",
+    "Samples per second, short blocks", "Steady step, short blocks", "Compile time, warm cache",
     "Recompilations", "Peak memory", "Cluster", "Price of 1,000 samples",
     "Price of a production run", "Full runs", "Failed runs", SAME_QUALITY,
 }  # fmt: skip

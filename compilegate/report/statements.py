@@ -74,8 +74,16 @@ def key_figures(metric: str, decision: Decision, claims: Claims) -> list[str]:
 
 
 def speedup(speed: Speedup | None) -> str:
-    """``1.34x (1.25 to 1.44)``, or a dash."""
-    return f"{ratio(speed.estimate)} ({ratio_interval(speed)})" if speed else UNKNOWN
+    """``1.34x (1.25 to 1.44), from 3 short blocks and 6 full runs``, or a dash."""
+    if speed is None:
+        return UNKNOWN
+    return f"{ratio(speed.estimate)} ({ratio_interval(speed)}), from {measured_by(speed)}"
+
+
+def measured_by(speed: Speedup) -> str:
+    """``3 short blocks and 6 full runs``: what an estimate is from, as others are of other runs."""
+    counts = ((speed.blocks, "short block"), (speed.full_runs, "full run"))
+    return " and ".join(plural(runs, name) for runs, name in counts if runs)
 
 
 def ratio_interval(speed: Speedup) -> str:

@@ -57,7 +57,7 @@ FIGURES: tuple[tuple[str, str, Callable[[float], str], str], ...] = (
     ("samples_per_second", "Samples per second, short blocks", significant,
      "no steady state, or the runs did not record samples"),
     ("samples_per_second_interval", "… 95% interval", significant, "needs two blocks"),
-    ("step_seconds_median", "Median step, short blocks", duration, "no step was timed"),
+    ("step_seconds_median", "Steady step, short blocks", duration, "no steady state"),
     ("compile_seconds_cold", "Compile time, empty cache", duration, "no cold compile was recorded"),
     ("compile_seconds_warm", "Compile time, warm cache", duration, "no block finished"),
     ("recompiles", "Recompilations", count, NOT_RECORDED),
@@ -88,7 +88,7 @@ def arms_table(trial: TrialReport) -> Table | None:
         name = title.format(metric=trial.metric)
         name += BOTH_PHASES if trial.on_probation and key in OF_BOTH_PHASES else ""
         cells = []
-        for arm in trial.priced_arms:
+        for arm in trial.arms:
             # An arm without a compiler compiles nothing, so nothing is unknown.
             never = key in COMPILE_TIMES and arm.name in native
             cells.append(_figure(getattr(arm, key), as_text, never=never))

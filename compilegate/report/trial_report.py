@@ -132,13 +132,16 @@ class TrialReport:
         return None if self.evidence is None else self.evidence.quality
 
     @property
-    def priced_arms(self) -> Sequence[ArmFigures]:
-        """The judge's figures; the candidate's run has the price that its saving is computed from.
+    def arms(self) -> Sequence[ArmFigures]:
+        """The judge's figures, with the steady step that its estimate is from, where measured.
 
-        The judge's own ``usd_per_run`` of an arm is what its runs took: their difference is not
-        the saving, which is of one estimate of whole jobs (blocks and full runs together).
+        The candidate's run has the price that its saving is computed from. The judge's own
+        ``usd_per_run`` of an arm is what its runs took: their difference is not the saving, which
+        is of one estimate of whole jobs (blocks and full runs together).
         """
-        saving, arms = self.judged.saving, self.judged.arms
+        saving, measured = self.judged.saving, self.measured.arms if self.measured else ()
+        steady = {arm.name: arm.steady_step_seconds for arm in measured}
+        arms = [replace(arm, step_seconds_median=steady.get(arm.name)) for arm in self.judged.arms]
         if saving is None:
             return arms
         price = saving.usd_per_run_baseline - saving.usd_per_run

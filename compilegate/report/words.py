@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from compilegate.domain.arithmetic import ratio
+from compilegate.domain.arithmetic import mean, ratio
 from compilegate.domain.claims import ALARM, FLAG_STATES, VERDICTS, Label, SpeedClaim
 from compilegate.domain.decision import ControlFigures, Verdict
 from compilegate.domain.formats import UNKNOWN, significant
@@ -172,14 +171,14 @@ class RunLength:
 def _run_length(measured: Measured) -> RunLength | None:
     """How long a run must be until the compile time is earned back with the required gain."""
     _, goal = measured.thresholds
-    base, ours = measured.baseline.steady, measured.lead.steady
-    steps = measured.lead.arm.full_run_steps
-    if not base or not ours or not steps or steps != measured.baseline.arm.full_run_steps:
+    base, ours = measured.baseline, measured.lead
+    baseline_step, candidate_step = base.steady_step_seconds, ours.steady_step_seconds
+    steps = ours.arm.full_run_steps
+    if not baseline_step or not candidate_step or not steps or steps != base.arm.full_run_steps:
         return None
-    baseline_step = statistics.fmean(segment.steady_step_seconds for segment in base)
-    candidate_step = statistics.fmean(segment.steady_step_seconds for segment in ours)
-    baseline_overhead = statistics.fmean(segment.overhead_seconds for segment in base)
-    overhead = statistics.fmean(segment.overhead_seconds for segment in ours)
+    baseline_overhead, overhead = (
+        mean([segment.overhead_seconds for segment in arm.steady]) for arm in (base, ours)
+    )
     gain_per_step = baseline_step - goal * candidate_step
     needed = None
     if gain_per_step > 0:

@@ -28,6 +28,11 @@ MINUS = formats.MINUS
         }),
         (formats.money_tick, {0.5: "$0.5", -20: f"{MINUS}$20", 1234.5: "$1,234"}),
         (formats.percent, {0.95: "95%", 0.125: "12.5%", -0.03: f"{MINUS}3%", 0: "0%"}),
+        (formats.less_or_more, {
+            0.746: "25% less", 1: "0% less", 1.3: "30% more", 1.996: "100% more",
+            2: "2 times as much", 19.66: "20 times as much",
+        }),
+        (formats.days, {0.062: "89.3 min", 0.5: "12 h", 1: "1 day", 2.14: "2.1 days"}),
         (formats.elapsed, {245: "4 min 05 s", 59.4: "59 s"}),
         (formats.duration, {
             0.0000421: "42.1 µs", 0.0416: "41.6 ms", 2.4: "2.4 s", 600: "10 min", 21600: "6 h",
@@ -53,6 +58,13 @@ def test_money_has_one_sign_one_currency_and_two_decimals_or_whole_dollars(value
     assert text.startswith(formats.MINUS) == (value < 0)
     if formats.CENT <= abs(value) < formats.WHOLE_DOLLARS - 0.005:
         assert re.search(r"\.\d\d$", text)
+
+
+def test_what_is_counted_is_exact_and_what_is_reckoned_has_two_digits():
+    assert ("1 run", "1,234 runs") == (formats.plural(1, "run"), formats.plural(1234, "run"))
+    assert ("1.2 runs", "0 entries") == (
+        formats.plural(1.23, "run"), formats.plural(0, "entry", "entries"),
+    )  # fmt: skip
 
 
 @given(st.floats(1e-6, 1e12), st.integers(1, 6))

@@ -121,6 +121,8 @@ def test_what_production_has_run_decides_what_is_asked_for_next(what: str) -> No
     step = step_of(decision) or {"runs": []}
 
     assert expected == codes(decision)
+    # What got worse: a loss that is minimised rises.
+    assert not any(" fell" in message for message in decision.messages)
     assert (asked, "probation") == (requested_arms(decision), decision.stage)
     assert all(run["confirm"] == ("alarm" in expected) for run in step["runs"])
     assert (Verdict.CONTINUE if asked else Verdict.REVERT) == decision.verdict

@@ -14,11 +14,11 @@ from compilegate.cli.common.outcome import decision_rows
 from compilegate.domain.arithmetic import ratio
 from compilegate.domain.claims import decision_notification, stated_usd_per_run
 from compilegate.domain.codec import write
-from compilegate.domain.decision import SIGNS, Verdict
-from compilegate.domain.formats import MINUS, money, percent
+from compilegate.domain.decision import SIGNS, EvaluationSplit, Verdict
+from compilegate.domain.formats import MINUS, money, percent, plural
 from compilegate.report.charts.cost import cost_chart
 from compilegate.report.charts.quality import quality_chart
-from compilegate.report.charts.speed import speedup_chart
+from compilegate.report.charts.speed import speedup_chart, trace_chart
 from compilegate.report.render import message_text, subject_text
 from compilegate.report.statements import with_sign
 from compilegate.report.tables import arms_table
@@ -107,11 +107,46 @@ def test_every_place_shows_the_judges_one_speed_up(evidence: dict[str, Any]) -> 
     for place, text in places(trial).items():
         assert {ratio(speed.estimate)} == set(RATIO.findall(text)), place
         assert f"{low} to {high}" in text, place
+        # Production, blocks alone and a trial's full runs give other figures: each says its runs.
+        for made, name in ((speed.blocks, "short block"), (speed.full_runs, "full run")):
+            assert not made or plural(made, name) in text, place
     if trial.verdict in (Verdict.PROMOTE, Verdict.PERMANENT):
         said = " ".join(recommendations(trial))
         assert set(RATIO.findall(said)) <= {ratio(speed.interval[0])} | limits
     for text in (headline(trial), headline(trial, brief=True), subject_text(trial)):
         assert set(RATIO.findall(text)) <= {ratio(speed.estimate)} | limits
+
+
+@given(evidence=decided)
+@few
+def test_a_steady_step_is_as_long_in_table_and_chart_as_in_the_sentence(
+    evidence: dict[str, Any],
+) -> None:
+    trial = trial_of(evidence)
+    table = arms_table(trial)
+    assert table
+    assert trial.measured
+    (shown,) = (row for row in table.rows if row[0] == "Steady step, short blocks")
+    steps = dict(zip(table.columns[1:], shown[1:], strict=True))
+    finding = trace_chart(trial.measured).finding
+    said = re.search(r"only (\S+)x \((.*) against (.*)\)", " ".join(recommendations(trial)))
+
+    for arm in trial.measured.arms:
+        assert not arm.steady or f"{arm.name} {steps[arm.name]}" in finding
+    if said and trial.candidate:
+        assert (steps["baseline"], steps[trial.candidate]) == said.groups()[1:]
+
+
+@pytest.mark.parametrize("speedup", [0.05, 0.4, 0.8, 1.4])
+def test_no_share_is_beyond_twice_and_no_day_less_than_one(speedup: float) -> None:
+    """Where a run takes 20 times as long, or pays for its trial within hours."""
+    metrics = {name: sample(6, 2.5, 0.001) for name in ("baseline", "compile")}
+    evidence = document(speedup=speedup, metrics=metrics) | {"runs_per_week": 2800}
+    text = rendered(trial_of(evidence).source).html
+    shares = re.findall(r"([\d,.]+)% (?:more|less)", text)
+
+    assert all(float(share.replace(",", "")) < 100 for share in shares)
+    assert not re.search(r"\b0\.\d+ days", text)
 
 
 @given(evidence=decided)
@@ -304,3 +339,20 @@ def test_a_revert_by_another_judge_shows_no_figure_of_this_ones() -> None:
     decided = {**samples.reverted()["decision"], "judge_version": "1.2.0"}
 
     assert read_trial_report({**samples.reverted(), "decision": decided}).fall is None
+
+
+def test_what_more_evaluation_examples_are_worth_is_one_amount() -> None:
+    evidence = samples.SAMPLES["scored_per_example"]()["evidence"]
+    for arm in evidence["arms"]:
+        arm["usd_per_hour"] /= 50  # of less than a cent
+    trial = trial_of(evidence)
+    split = trial.judged.quality and trial.judged.quality.evaluation
+    assert isinstance(split, EvaluationSplit)
+    assert split.usd_saved
+    amount = money(split.usd_saved)
+
+    assert 0 < split.usd_saved < 0.01
+    assert [[amount]] == [
+        DOLLARS.findall(one.message) for one in trial.reasons if one.code == "evaluation_limited"
+    ]
+    assert f"That is worth {amount}." in " ".join(recommendations(trial))

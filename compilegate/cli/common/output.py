@@ -289,7 +289,8 @@ BLOCKS: tuple[Printer, ...] = (
     say_rows, say_table, say_verdict, say_styled, say_cut, reason_lines,
 )  # fmt: skip
 FILTERS = {
-    "clock": formats.clock, "count": formats.count, "dollars": formats.dollars,
+    "clock": formats.clock, "count": formats.count, "days": formats.days,
+    "dollars": formats.dollars,
     "duration": formats.duration, "elapsed": formats.elapsed,
     "hours": lambda amount: formats.duration(amount * 3600), "minute": minute,
     "money": formats.money, "percent": formats.percent, "plural": formats.plural, "ratio": ratio,

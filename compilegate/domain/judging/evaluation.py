@@ -35,6 +35,7 @@ from statistics import NormalDist
 
 from compilegate.domain.arithmetic import normal_below
 from compilegate.domain.decision import SHADOW, EvaluationFinding, EvaluationSplit, LargerEvaluation
+from compilegate.domain.formats import money
 from compilegate.domain.judging.comparison import samples_of
 from compilegate.domain.judging.design import LIKELY, MOST_RUNS, Design, runs_for_one_look
 from compilegate.domain.judging.evidence import Arm, Evidence, finished
@@ -370,7 +371,7 @@ def _reasons(evaluation: Evaluation, split: Split, candidate: str) -> Iterator[R
         text = (
             f"{candidate}: {added} of the spread {sd} comes from your {count:,} evaluation "
             f"examples; {best.examples * split.per_outcome:,} would need about {best.runs} "
-            f"runs instead of {instead}" + (f", worth ${usd:,.2f}" if usd else "")
+            f"runs instead of {instead}" + (f", worth {money(usd)}" if usd else "")
         )
         yield Reason("evaluation_limited", text, candidate)
     elif evaluation.finding is Finding.NOT_EXAMPLES and split.evaluation_sd <= training:

@@ -23,6 +23,7 @@ from compilegate.domain.judging.evidence import (
     FullRun,
     Segments,
     SpeedRun,
+    mean_or_none,
     metrics,
     runs_apart,
 )
@@ -79,6 +80,11 @@ class MeasuredArm:
     def steady(self) -> list[Segment]:
         """The segments that have a steady state."""
         return [block.segment for block in self.blocks.values() if block.segment]
+
+    @property
+    def steady_step_seconds(self) -> float | None:
+        """The step of its steady state, the mean over blocks; None without any."""
+        return mean_or_none([segment.steady_step_seconds for segment in self.steady])
 
     @property
     def failed(self) -> Ended | None:

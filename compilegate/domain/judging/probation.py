@@ -26,6 +26,7 @@ from compilegate.domain.decision import (
     Verdict,
 )
 from compilegate.domain.errors import InvalidEvidenceError
+from compilegate.domain.formats import significant
 from compilegate.domain.judging.equivalence import State, equivalence_of
 from compilegate.domain.judging.evidence import PROBATION, Arm, Evidence, FullRun
 from compilegate.domain.judging.evidence_file import decision_id
@@ -182,8 +183,8 @@ class _Watch:
                 fall = seen.fall.size
                 text = f"full jobs are only {ratio(math.exp(-fall))} as fast as the baseline's"
                 if key == "quality":
-                    text = f"{monitor.noun} is worse by {fall:.4g}, confirmed by the runs that "
-                    text += "checked the alarm"
+                    text = f"{monitor.noun} is worse by {significant(fall, 2)}, confirmed by the "
+                    text += "runs that checked the alarm"
                 name = self.promoted.name
                 self.reverted = Reason(monitor.code, f"{name}: {text}", name)
         if Outcome.OPEN in outcomes and not self.reverted:
@@ -257,7 +258,7 @@ def _standing(watch: _Watch, evidence: Evidence) -> ProbationFinding:
         if watch.alarm != CRASH:
             on = monitors[watch.alarm]
             limit = "over" if on.total > on.limit else "close to its limit of"
-            words = f"{on.noun} fell (cumulative sum {on.total:.4g}, {limit} {on.limit:.4g})"
+            words = f"{on.noun} got worse (cumulative sum {on.total:.4g}, {limit} {on.limit:.4g})"
         alarm = Reason("alarm", f"{name}: {words}; runs of both arms check it", name)
         asked, why = _confirmation_runs(watch), "to check the alarm"
         return watch.finding(Verdict.CONTINUE, alarm, *reasons, runs=asked, why=why)
@@ -285,7 +286,7 @@ def _remarks(watch: _Watch) -> Iterator[Reason]:
         if monitor.spread > RELIABLE_SPREAD * monitor.shift:
             text = (
                 f"{monitor.noun} varies by {monitor.spread:.4g} from run to run: {monitor.runs} "
-                f"runs do not show a fall of {monitor.shift:.4g} reliably"
+                f"runs do not show a loss of {monitor.shift:.4g} reliably"
             )
             yield Reason("probation_weak", text)
     if watch.cleared:

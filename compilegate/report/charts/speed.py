@@ -140,19 +140,12 @@ def speedup_chart(trial: TrialReport, measured: Measured) -> Chart:
     return Chart(
         "speedup",
         SPEEDUP,
-        _finding(speed, len(numbers)),
+        f"Whole job: {statements.speedup(speed)}."
+        if speed
+        else f"{plural(len(numbers), 'short block')}; the judge gave no estimate.",
         note=_note(speed, measured),
         views=[View("", drawn)],
     )
-
-
-def _finding(speed: Speedup | None, blocks: int) -> str:
-    if speed is None:
-        return f"{plural(blocks, 'short block')}; the judge gave no estimate."
-    counted = plural(speed.blocks or blocks, "short block")
-    if speed.full_runs:
-        counted += f" and {plural(speed.full_runs, 'full run')}"
-    return f"Whole job: {statements.speedup(speed)}, from {counted}."
 
 
 def _note(speed: Speedup | None, measured: Measured) -> str:
@@ -245,9 +238,8 @@ def _is_timed(block: Block) -> bool:
 def _trace_finding(measured: Measured) -> str:
     parts = []
     for arm in measured.arms:
-        steady = sorted(segment.steady_step_seconds for segment in arm.steady)
-        if steady:
-            parts.append(f"{arm.name} {duration(steady[len(steady) // 2])}")
+        if arm.steady_step_seconds is not None:
+            parts.append(f"{arm.name} {duration(arm.steady_step_seconds)}")
     return f"Steady step: {', '.join(parts)}." if parts else "No arm reached a steady state."
 
 

@@ -43,7 +43,7 @@ class ArmRun:
 
 def arm_runs(report: TrialReport, *, trial: str, at: int) -> list[ArmRun]:
     """A run per measured arm, the baseline first; none where nothing was measured."""
-    figures = {arm.name: arm for arm in report.priced_arms}
+    figures = {arm.name: arm for arm in report.arms}
     measured = report.measured.arms if report.measured else ()
     return [
         ArmRun(

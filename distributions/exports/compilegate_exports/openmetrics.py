@@ -22,7 +22,7 @@ Family = tuple[str, str, str, str, Sequence[Sample]]
 ARM_FIGURES = (
     ("compilegate_arm_samples_per_second", "", "Throughput in the steady state.",
      "samples_per_second"),
-    ("compilegate_arm_step_seconds", "seconds", "Median step in the steady state.",
+    ("compilegate_arm_step_seconds", "seconds", "Steady step, the mean over short blocks.",
      "step_seconds_median"),
     ("compilegate_arm_compile_seconds", "seconds", "Compilation with a warm cache.",
      "compile_seconds_warm"),
@@ -44,7 +44,7 @@ def openmetrics(report: TrialReport, *, trial: str, at: int) -> str:
     arms = [
         (name, "gauge", unit, about, [
             ("", {"workload": report.workload, "arm": arm.name}, getattr(arm, key))
-            for arm in report.priced_arms
+            for arm in report.arms
         ])
         for name, unit, about, key in ARM_FIGURES
     ]  # fmt: skip
