@@ -1,4 +1,4 @@
-"""The kept results as tables of benchmarks/equivalence/README.md. Needs no torch."""
+"""The kept results as tables of the README here and of docs/how-it-decides.md. Needs no torch."""
 
 from __future__ import annotations
 
@@ -11,24 +11,34 @@ from typing import Any
 from compilegate.domain.judging.equivalence import upper_bound
 
 PAGE = Path(__file__).with_name("README.md")
+HOW_IT_DECIDES = PAGE.parents[2] / "docs" / "how-it-decides.md"
 KEPT = Path(__file__).with_name("results.json")
-BLOCK = re.compile(r"(<!-- results: generated -->\n).*?(\n<!-- end -->)", re.DOTALL)
+BLOCK = re.compile(
+    r"(<!-- (results|classes) of the equivalence check: generated -->\n).*?(\n<!-- end -->)",
+    re.DOTALL,
+)
 NOTHING = "**Not measured yet.**"
 Row = tuple[object, ...]
 Trial = Mapping[str, Any]
 
 
 def write() -> None:
-    """Bring the page up to date."""
+    """Bring the pages up to date."""
     results = json.loads(KEPT.read_text(encoding="utf-8"))
-    page = PAGE.read_text(encoding="utf-8")
-    PAGE.write_text(refreshed(page, results), encoding="utf-8")
+    for page in (PAGE, HOW_IT_DECIDES):
+        text = refreshed(page.read_text(encoding="utf-8"), results)
+        page.write_text(text, encoding="utf-8")
 
 
 def refreshed(text: str, results: Mapping[str, Any]) -> str:
-    """The page with the tables of the results, one of each device after the other."""
-    parts = "\n\n".join(part for found in results.values() for part in _parts(found))
-    return BLOCK.sub(lambda found: f"{found[1]}\n{parts or NOTHING}\n{found[2]}", text)
+    """The page with the tables of the results, or of classes, one device after the other."""
+    makers = {"results": _parts, "classes": _classes}
+
+    def block(place: re.Match[str]) -> str:
+        parts = "\n\n".join(part for one in results.values() for part in makers[place[2]](one))
+        return f"{place[1]}\n{parts or NOTHING}\n{place[3]}"
+
+    return BLOCK.sub(block, text)
 
 
 def harmful_in(faults: Iterable[Mapping[str, Any]], precision: str) -> list[dict[str, Any]]:
@@ -48,14 +58,11 @@ def harmful_in(faults: Iterable[Mapping[str, Any]], precision: str) -> list[dict
 def _parts(found: Mapping[str, Any]) -> Iterator[str]:
     trials = [{**fault, **trial} for fault in found["faults"] for trial in fault["trials"]]
     harmful = [one for one in trials if one["harmful"]]
-    classes = found["table"]["classes"]
-    yield (
-        f"PyTorch {found['torch']}, {found['device']}, {found['date']}, check `{found['check']}`."
-    )
+    yield from _classes(found)
     yield _table(
-        ("class", "harmful faults", "from the tracker", "live", "missed", "rho at most (95 %)",
-         "sound compilations", "false alarms"),
-        (_class(row, harmful_in(found["faults"], row["precision"])) for row in classes),
+        ("class", "harmful faults", "from the tracker", "live", "sound compilations"),
+        (_counted(row, harmful_in(found["faults"], row["precision"]))
+         for row in found["table"]["classes"]),
     )  # fmt: skip
     yield _table(
         ("kind of fault", "faults", "tried", "missed"),
@@ -109,13 +116,44 @@ def _apart(found: Mapping[str, Any]) -> Iterator[str]:
         )  # fmt: skip
 
 
-def _class(row: Mapping[str, Any], harmful: list[Trial]) -> Row:
-    names = f"{row['framework']}, {row['device']}, {row['precision']}"
-    bound = f"{upper_bound(row['missed'], row['faults']):.3f}" if row["faults"] else "1"
+def _classes(found: Mapping[str, Any]) -> Iterator[str]:
+    """What was measured of each class, and beside it what rests on fewer trials."""
+    yield (
+        f"PyTorch {found['torch']}, {found['device']}, {found['date']}, check `{found['check']}`."
+    )
+    rows = []
+    for row in found["table"]["classes"]:
+        harmful = harmful_in(found["faults"], row["precision"])
+        blind = [one for one in harmful if one["half"] == "second"]
+        sound = [one for one in found["sound"] if one["precision"] == row["precision"]]
+        # Seeds are 0, 1, 2, ...; the even ones set the bounds, and cannot alarm.
+        could = sum(one["count"] // 2 for one in sound)
+        alarmed = sum(one["of_odd_seeds"] for one in sound)
+        rows.append((_name(row), *_missed(harmful), *_missed(blind), *_share(alarmed, could)))
+    yield _table(
+        ("class", "harmful faults", "missed", "rho at most", "of the second half", "missed",
+         "rho at most", "sound ones that could alarm", "alarms", "at most"),
+        rows,
+    )  # fmt: skip
+
+
+def _missed(faults: list[Trial]) -> Row:
+    return _share(sum(not one["caught"] for one in faults), len(faults))
+
+
+def _share(seen: int, tried: int) -> Row:
+    """How many were tried, how many were seen to fail, and the upper 95 % bound of their share."""
+    return tried, seen, f"{upper_bound(seen, tried):.3f}"
+
+
+def _counted(row: Mapping[str, Any], harmful: list[Trial]) -> Row:
     tracker = sum(one["issue"] is not None for one in harmful)
     live = sum(one["live"] for one in harmful)
-    counts = (row["missed"], bound, row["sound"], row["false_alarms"])
-    return (names, row["faults"], tracker, live, *counts)
+    return (_name(row), row["faults"], tracker, live, row["sound"])
+
+
+def _name(row: Mapping[str, Any]) -> str:
+    return f"{row['framework']}, {row['device']}, {row['precision']}"
 
 
 def _group(name: str, members: list[Trial]) -> Row:

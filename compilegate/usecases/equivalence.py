@@ -30,8 +30,8 @@ UNREADABLE = "unknown, because a revocation cannot be read"
 
 def table_of(ledger: Ledger, instance_type: str) -> dict[str, Any] | None:
     """The section ``equivalence`` of a job's evidence; None where nothing is known of the check."""
-    known = load_facts()
-    table = replace(known.faults, device=known.device_of(instance_type))
+    shipped = load_facts()
+    table = replace(shipped.faults, device=shipped.device_of(instance_type))
     try:
         revoked = {one.job_class: iso(one.at) for one in reversed(revoked_classes(ledger))}
     except UnreadableRecordError:  # any class may be the one that it revokes

@@ -88,7 +88,7 @@ def test_the_worked_example_says_how_rare_its_result_would_be():
     level = figures["quality", "a(n)"]
     assert 2 == round(1e5 * figures["quality", "p"]["value"])
     assert 7 == round(0.01 / level["value"])
-    assert "twice in a hundred thousand trials; one in seven hundred is allowed" in words
+    assert "twice in a hundred thousand trials. One in seven hundred is allowed" in words
     assert f"last look at {level['inputs']['n_max']} runs" in words
 
 

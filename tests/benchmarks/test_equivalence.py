@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
+
+import pytest
 
 from benchmarks.equivalence import bounds, page
 from compilegate.domain.judging.equivalence import upper_bound
@@ -20,22 +23,39 @@ CLASS = {
 }  # fmt: skip
 
 
-def results(*trials: dict[str, object]) -> dict[str, object]:
+def results(*trials: dict[str, object]) -> dict[str, Any]:
     found = {"torch": "9", "device": "cpu", "date": "d", "check": "c"}
     faults = [FAULT | {"trials": list(trials)}]
     sound = {"family": "recurrent", "precision": "fp32", "mode": "dynamic", "count": 8}
-    sound = [sound | {"unexamined": 2, "why": ["no", "none"]}, sound | {"unexamined": 0}]
+    sound = [
+        sound | {"unexamined": 2, "why": ["no", "none"], "of_odd_seeds": 1},
+        sound | {"unexamined": 0, "count": 5, "of_odd_seeds": 0},
+        sound | {"unexamined": 0, "precision": "bf16", "of_odd_seeds": 0},
+    ]
     of_old = FAULT | {"name": "old", "version": "8"}
     older = [of_old | {"trials": [TRIAL, TRIAL | {"precision": "bf16", "harmful": False}]}]
     tables = {"table": {"classes": [CLASS]}, "faults": faults, "older": older, "sound": sound}
     return {"cpu": found | tables}
 
 
-def test_the_page_shows_the_kept_results() -> None:
+@pytest.mark.parametrize("file", [page.PAGE, page.HOW_IT_DECIDES], ids=lambda file: file.name)
+def test_the_pages_show_the_kept_results(file: Path) -> None:
     kept = json.loads(page.KEPT.read_text(encoding="utf-8")) if page.KEPT.exists() else {}
-    text = page.PAGE.read_text(encoding="utf-8")
+    text = file.read_text(encoding="utf-8")
 
+    assert page.BLOCK.search(text)
     assert page.refreshed(text, kept) == text
+
+
+def test_beside_rho_stand_that_of_the_second_half_and_how_many_could_alarm() -> None:
+    found = results(TRIAL)
+    missed = {"trials": [TRIAL | {"caught": False}], "half": "second"}
+    found["cpu"]["faults"] += [FAULT | missed, FAULT | {"trials": [TRIAL], "half": "second"}]
+    figures = [f"{upper_bound(1, tried):.3f}" for tried in (3, 2, 6)]
+    row = "| pytorch 9, cpu, fp32 | 3 | 1 | {} | 2 | 1 | {} | 6 | 1 | {} |".format(*figures)
+
+    for file in (page.PAGE, page.HOW_IT_DECIDES):
+        assert row in page.refreshed(file.read_text(encoding="utf-8"), found)
 
 
 def test_the_judges_table_counts_what_the_results_show() -> None:
@@ -102,7 +122,7 @@ def test_a_missed_fault_is_named_and_a_harmless_one_is_no_part_of_the_figures() 
     harmless = TRIAL | {"harmful": False, "family": "transformer"}
     text = page.refreshed(page.PAGE.read_text(encoding="utf-8"), results(TRIAL, missed, harmless))
 
-    assert f"| pytorch 9, cpu, fp32 | 2 | 1 | 0 | 1 | {upper_bound(1, 2):.3f} | 3 | 0 |" in text
+    assert "| pytorch 9, cpu, fp32 | 2 | 1 | 0 | 3 |" in text
     assert "| mask | 1 | 2 | 1 |" in text
     assert "| one | recurrent | fp32 | 1.0e-01 | within its bounds |" in text
     assert 1 == text.count("| old | 7 | 8 |") == text.count("| old | 7 | 8 | fp32 | yes |")

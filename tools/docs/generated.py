@@ -151,11 +151,10 @@ def _classes() -> str:
     rows = [
         (f"{row['framework']}, {row['device']}, {row['precision']}",
          *map(str, (row["faults"], row["missed"])),
-         f"{upper_bound(row['missed'], row['faults']):.3f}",
-         f"{row['false_alarms']} of {row['sound']}", row["date"])
+         f"{upper_bound(row['missed'], row['faults']):.3f}", row["date"])
         for row in facts.read("equivalence")["classes"]
     ]  # fmt: skip
-    head = ("class", "harmful faults", "missed", "at most missed", "false alarms", "date")
+    head = ("class", "harmful faults", "missed", "at most missed", "date")
     return table(head, rows) if rows else "This release knows no class.\n"
 
 
