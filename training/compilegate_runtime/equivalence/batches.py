@@ -1,6 +1,15 @@
-"""Batches as nested tuples, lists and dicts of tensors: kept, copied, turned around."""
+"""Batches of tensors in containers and objects: kept, copied, turned around."""
+
+import copy
+import dataclasses
+import types
+
+from compilegate_runtime.equivalence.unseen import Unseen
 
 FEW = 2  # samples, where double precision is slow
+CODE = (type, types.ModuleType, types.FunctionType, types.MethodType)
+# Of tensors, modules and iterators: what has one of these is no object that holds a batch.
+OF_ITS_OWN = ("is_complex", "named_parameters", "__next__")
 
 
 def kept(torch, values):
@@ -9,36 +18,99 @@ def kept(torch, values):
 
 
 def mapped(torch, change, values):
-    """The same structure with every tensor changed; what is no tensor stays."""
-    if isinstance(values, torch.Tensor):
-        return change(values)
-    if isinstance(values, dict):
-        changed = {key: mapped(torch, change, value) for key, value in values.items()}
-        return changed if type(values) is dict else _alike(values, changed)
-    if isinstance(values, (list, tuple)):
-        parts = [mapped(torch, change, value) for value in values]
-        named = hasattr(values, "_fields")
-        return type(values)(*parts) if named else type(values)(parts)
-    return values
+    """The same structure, in objects of its own, with every tensor changed.
+
+    Numbers, functions, modules and iterators stay. Raises Unseen where an object cannot be copied.
+    """
+    return _Mapping(torch, change).of(values)
 
 
-def _alike(values, changed):
-    """A dict of another class, such as the outputs of a tokenizer, with other values."""
+class _Mapping:
+    def __init__(self, torch, change):
+        self._torch, self._change = torch, change
+        self._made = {}  # (an object, its copy) by identity: objects may know each other
+
+    def of(self, values):
+        if isinstance(values, self._torch.Tensor):
+            return self._change(values)
+        if isinstance(values, dict):
+            changed = {key: self.of(value) for key, value in values.items()}
+            return changed if type(values) is dict else _filled(_copy(values), changed)
+        if isinstance(values, (list, tuple)):
+            return _alike(values, [self.of(value) for value in values])
+        return values if _attributes(values) is None else self._of_object(values)
+
+    def _of_object(self, values):
+        if id(values) not in self._made:
+            made = _copy(values)
+            self._made[id(values)] = values, made
+            if made is not values:  # as constants give themselves
+                for name, value in _attributes(made).items():
+                    # Not by an assignment of its own, which may be forbidden or do more.
+                    _put(made, name, self.of(value))
+        return self._made[id(values)][1]
+
+
+def _attributes(values):
+    """Attributes by name of an object that may hold tensors; None of everything else."""
+    if isinstance(values, CODE) or any(hasattr(type(values), name) for name in OF_ITS_OWN):
+        return None
+    if hasattr(values, "__dict__"):
+        return dict(vars(values))
+    if dataclasses.is_dataclass(values):  # with slots
+        return {one.name: getattr(values, one.name) for one in dataclasses.fields(values)}
+    return None
+
+
+def _put(made, name, value):
+    if hasattr(made, "__dict__"):
+        vars(made)[name] = value
+    else:
+        object.__setattr__(made, name, value)
+
+
+def _copy(values):
     try:
-        return type(values)(changed)
-    except TypeError:
-        return changed
+        return copy.copy(values)
+    except Exception as error:
+        raise Unseen("batch_not_copied", f"{type(values).__name__}: {error}") from error
+
+
+def _filled(made, changed):
+    """A dict of another class, such as the outputs of a model, with other values."""
+    for key, value in changed.items():
+        made[key] = value
+    return made
+
+
+def _alike(values, parts):
+    """A list or tuple of the same class with other parts."""
+    kind = type(values)
+    if isinstance(values, list) and kind is not list:
+        made = _copy(values)
+        made[:] = parts
+        return made
+    return kind(*parts) if hasattr(values, "_fields") else kind(parts)
 
 
 def leaves(values):
-    """Everything in a batch that is no container, in order."""
+    """Everything in a batch that holds nothing else, in order."""
+    return _leaves(values, {})
+
+
+def _leaves(values, seen):
     if isinstance(values, dict):
-        values = list(values.values())
-    if isinstance(values, (list, tuple)):
-        for value in values:
-            yield from leaves(value)
-    else:
+        parts = values.values()
+    elif isinstance(values, (list, tuple)):
+        parts = values
+    elif _attributes(values) is None:
         yield values
+        return
+    else:
+        parts = () if id(values) in seen else _attributes(values).values()
+        seen[id(values)] = values
+    for value in list(parts):
+        yield from _leaves(value, seen)
 
 
 def is_consumed(batch):
@@ -67,5 +139,7 @@ def cut(torch, batch):
 
 def _has_samples(torch, batch):
     tensors = [one for one in leaves(batch) if isinstance(one, torch.Tensor) and one.dim()]
+    if any(one.layout is not torch.strided for one in tensors):
+        return False  # sparse ones can be neither turned nor cut
     sizes = {one.shape[0] for one in tensors}
     return len(sizes) == 1 and sizes != {1}
