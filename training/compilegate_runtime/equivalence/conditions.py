@@ -10,14 +10,15 @@ IN_DOUBLE = ((6, 0), (7, 0), (8, 0), (9, 0), (10, 0))
 
 @contextlib.contextmanager
 def untouched(torch):
-    """Random numbers, threads and number formats are afterwards what they were before."""
+    """With gradients; all that computes is afterwards as it was before."""
     device = torch.cuda.is_available() and torch.cuda.is_initialized()
     devices = torch.cuda.get_rng_state_all() if device else []
     numpy, state, drawn = sys.modules.get("numpy"), torch.get_rng_state(), random.getstate()
     drawn_by_numpy = numpy.random.get_state() if numpy else None
     threads = torch.get_num_threads()
     try:
-        yield
+        with torch.enable_grad():  # which a script may have ended without
+            yield
     finally:
         torch.set_rng_state(state)
         if devices:
@@ -48,13 +49,23 @@ def random_state(torch):
 @contextlib.contextmanager
 def precise(torch):
     """Float32 products of float32 numbers: without TF32, and without autocast."""
-    precision, cudnn = torch.get_float32_matmul_precision(), torch.backends.cudnn.allow_tf32
+    cudnn = torch.backends.cudnn
+    older = [
+        (_read(torch.get_float32_matmul_precision), torch.set_float32_matmul_precision, "highest"),
+        (_read(lambda: cudnn.allow_tf32), lambda value: setattr(cudnn, "allow_tf32", value), False),
+    ]
+    wide, narrow = _products(torch)
     with contextlib.ExitStack() as stack:
-        stack.callback(torch.set_float32_matmul_precision, precision)
-        stack.callback(setattr, torch.backends.cudnn, "allow_tf32", cudnn)
-        torch.set_float32_matmul_precision("highest")
-        torch.backends.cudnn.allow_tf32 = False
-        kept = [one for one in gc.get_objects() if type(one) is torch.autocast]
+        for of in (*wide, *narrow):  # the wider ones first: where nothing is chosen, theirs holds
+            stack.callback(setattr, of, "fp32_precision", of.fp32_precision)
+            of.fp32_precision = "none"
+        for before, write, single in older:
+            if before is not None:
+                stack.callback(write, before)
+                write(single)
+        for of in narrow:
+            of.fp32_precision = "ieee"
+        kept = [one for one in gc.get_objects() if issubclass(type(one), torch.autocast)]
         for one in [one for one in kept if one._enabled]:  # by a wrapper of the model's forward
             stack.callback(setattr, one, "_enabled", True)
             one._enabled = False
@@ -63,10 +74,41 @@ def precise(torch):
         yield
 
 
+def _products(torch):
+    """Where PyTorch 2.9 and later choose the format of products: for all kinds, and for one."""
+    backends = torch.backends
+    of_kinds = [backends.cuda.matmul, *_kinds(backends.cudnn), *_kinds(backends.mkldnn)]
+    wide = (backends, backends.cudnn, backends.mkldnn)
+    return _with_precision(wide), _with_precision(of_kinds)
+
+
+def _kinds(backend):
+    return [getattr(backend, kind, None) for kind in ("matmul", "conv", "rnn")]
+
+
+def _with_precision(places):
+    return [one for one in places if hasattr(one, "fp32_precision")]
+
+
+def _read(read):
+    """A number format chosen the older way; None where the newer one was used beside it."""
+    try:
+        return read()
+    except RuntimeError:
+        return None
+
+
 def is_precise(torch, subject_device):
     """Whether float32 products are already computed as in ``precise``."""
+    backends = torch.backends
+    used = _kinds(backends.mkldnn)
+    if subject_device != "cpu":
+        used = [backends.cuda.matmul, *_kinds(backends.cudnn)]
+    used = _with_precision(used)
+    if used:
+        return all(one.fp32_precision in ("none", "ieee") for one in used)
     highest = torch.get_float32_matmul_precision() == "highest"
-    return highest and (subject_device == "cpu" or not torch.backends.cudnn.allow_tf32)
+    return highest and (subject_device == "cpu" or not backends.cudnn.allow_tf32)
 
 
 def is_slow_in_double(torch, device):
