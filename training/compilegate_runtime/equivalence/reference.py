@@ -48,8 +48,8 @@ def modes(torch, clock, exact):
         def __torch_dispatch__(self, func, types, args=(), kwargs=None):
             clock.check()
             args, kwargs = tree_map(self._widened, (args, kwargs or {}))
-            if not func._schema.is_mutable and _mixes(torch, args):
-                args = tree_map(lambda one: _in_wide(torch, wide, one), args)
+            if _mixes(torch, args):
+                args = tree_map(_caster(torch, wide, func._schema, args[0]), args)
             drawn = draws(func, args, kwargs)
             return self._replayed(func, args, kwargs) if drawn else func(*args, **kwargs)
 
@@ -101,7 +101,8 @@ def _copy(torch, value):
 
 
 def _mixes(torch, args):
-    kinds = {one.dtype for one in _tensors(torch, args) if one.is_floating_point()}
+    tensors = _tensors(torch, args)
+    kinds = {one.dtype for one in tensors if one.is_floating_point() or one.is_complex()}
     return len(kinds) > 1
 
 
@@ -113,7 +114,25 @@ def _tensors(torch, values):
             yield from _tensors(torch, value)
 
 
+def _caster(torch, wide, schema, first):
+    """What brings numbers to one type: that of the ``first`` where it is written to."""
+    if not schema.is_mutable:
+        return lambda one: _in_wide(torch, wide, one)
+    written = schema.arguments[0].alias_info
+    if written is not None and written.is_write and isinstance(first, torch.Tensor):
+        return lambda one: _like(torch, first, one)
+    return lambda one: one
+
+
 def _in_wide(torch, wide, value):
     if not isinstance(value, torch.Tensor):
         return value
     return value.to(wide.get(value.dtype, value.dtype))
+
+
+def _like(torch, target, value):
+    """A tensor in the type of what it is written to."""
+    if not isinstance(value, torch.Tensor):
+        return value
+    real = target.is_floating_point() and value.is_floating_point()
+    return value.to(target.dtype) if real or (target.is_complex() and value.is_complex()) else value
