@@ -12,7 +12,7 @@ pytestmark = pytest.mark.training
 CODE = f"""
 import json, sys
 sys.path.insert(0, {str(SCRIPTS)!r})
-import equivalence_cases as cases
+import equivalence_cases as cases, equivalence_inputs as more
 """
 # Above every sound one, below every fault that is planted.
 BOUND = 10.0
@@ -41,7 +41,7 @@ class Examined(dict):
 
     def __missing__(self, name):
         made = self._jobs.run_code(
-            CODE + f"print(json.dumps(cases.examined(cases.CASES[{name!r}])))"
+            CODE + f"print(json.dumps(cases.examined({{**cases.CASES, **more.CASES}}[{name!r}])))"
         )
         assert made["untouched"]
         return self.setdefault(name, made)
@@ -86,6 +86,7 @@ def test_a_job_in_single_precision_is_compared_once(examined):
         ("baked", {"gradients"}),
         ("rare", {"gradients"}),
         ("a fault of one batch", {"gradients"}),
+        ("a fault behind what a batch keeps", {"gradients"}),
         ("teacher", set()),
         ("fast teacher", {"buffers"}),
         ("optimizer", set()),
@@ -146,9 +147,10 @@ def inputs(jobs):
     return jobs.run_code(
         CODE
         + """
-made = {name: cases.examined(make) for name, (make, _) in cases.INPUTS.items()}
+every = {**cases.INPUTS, **more.INPUTS}
+made = {name: cases.examined(make) for name, (make, _) in every.items()}
 made["no time"] = cases.examined(cases.whole, limit_seconds=0.0)
-print(json.dumps([{name: code for name, (_, code) in cases.INPUTS.items()}, made]))
+print(json.dumps([{name: code for name, (_, code) in every.items()}, made]))
 """
     )
 
@@ -178,6 +180,20 @@ def test_what_the_time_left_out_is_said_of_what_applies_alone(inputs):
     assert [] == made["parts"]
     assert {"time_exceeded"} == {one["code"] for one in made["unseen"]}
     assert {*PARTS, "randomness"} - {"buffers"} == {one["part"] for one in made["unseen"]}
+
+
+@pytest.fixture(scope="module")
+def formatted(jobs):
+    return jobs.run_code(CODE + "print(json.dumps(more.formatted()))")
+
+
+def test_a_format_of_products_chosen_in_any_way_is_seen_and_restored(formatted):
+    own = {name for name, one in formatted.items() if "own" in
+           {part["arithmetic"] for part in one["parts"]}}  # fmt: skip
+
+    assert {"matmul of the processor", "convolutions of the processor", "all"} == own
+    assert all(one["untouched"] and not one["unseen"] for one in formatted.values())
+    assert all(set() == seen(one) | seen(one, "own") for one in formatted.values())
 
 
 @pytest.fixture(scope="module")

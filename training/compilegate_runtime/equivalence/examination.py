@@ -102,7 +102,13 @@ def _require(torch, subject):
         raise Unseen("no_parameters", "the model has no weight that trains")
     if any(one.layout is not torch.strided for one in weights):
         raise Unseen("sparse_weights")
+    if any(one.is_meta for one in [*weights, *subject.model.buffers()]):
+        raise Unseen("no_values", "a weight or buffer on the meta device")
     reduction.require_whole(subject)
+    if any(getattr(one, "_post_accumulate_grad_hooks", None) for one in weights):
+        raise Unseen("optimizer_in_backward", "a weight has a hook that runs after its gradient")
+    if any(isinstance(one, torch.jit.ScriptModule) for one in subject.model.modules()):
+        raise Unseen("scripted", "a module was made by torch.jit")
     batches = [*subject.batches, subject.last_batch, *subject.recompiled, *subject.evaluation]
     if any(of_batches.is_consumed(batch) for batch in batches):
         raise Unseen("batch_consumed", "a batch is an iterator")
