@@ -87,6 +87,18 @@ def test_a_job_in_single_precision_is_compared_once(examined):
         ("rare", {"gradients"}),
         ("a fault of one batch", {"gradients"}),
         ("a fault behind what a batch keeps", {"gradients"}),
+        ("beside masks", set()),
+        ("momentum beside masks", {"buffers"}),
+        ("evaluation beside masks", {"evaluation"}),
+        ("a generator of its own", set()),
+        ("a fault beside a generator", {"gradients"}),
+        ("a hook", set()),
+        ("a price", set()),
+        ("a wrong price", {"gradients"}),
+        ("a teacher's output", set()),
+        ("a wrong output of a teacher", {"buffers"}),
+        ("a bank by sample", set()),
+        ("a wrong bank", {"buffers"}),
         ("teacher", set()),
         ("fast teacher", {"buffers"}),
         ("optimizer", set()),
@@ -119,6 +131,7 @@ def test_a_frozen_weight_that_a_step_changes_is_compared(examined):
         ("none, masked", set(), []),
         ("none, masked by infinity", set(), []),
         ("none, not finite", set(), [("gradients", "eager_not_finite", 0.5)]),
+        ("of integers", set(), [("gradients", "integers_differ", 0.5)]),
     ],
 )
 def test_the_loss_and_the_outputs_beside_it_are_both_seen(examined, fault, parts, unseen):
@@ -223,7 +236,8 @@ def test_without_a_reference_of_the_whole_faults_are_seen_in_parts_of_it(otherwi
 def test_what_is_in_no_block_is_a_share_of_the_weights(otherwise):
     whole, fp32, parts = (otherwise[name]["unseen"] for name in ("large none", "fp32", "parts"))
 
-    assert [("gradients", "single", "too_large", 0.0)] * 3 == [
+    # Code between blocks counts where the whole was not compared in any precision.
+    assert [("gradients", "single", "too_large", share) for share in (0.0, 0.1, 0.0)] == [
         (*(one[key] for key in ("part", "arithmetic", "code")), round(one["share"], 3))
         for (one,) in (whole, fp32, parts)
     ]

@@ -12,6 +12,7 @@ import json
 import random
 import types
 
+import numpy
 import torch
 from compilegate_runtime import equivalence
 from compilegate_runtime.equivalence import conditions as _conditions
@@ -212,6 +213,8 @@ def lost():
 def optimizer(factor=1.0):
     made = subject()
     adam = torch.optim.AdamW(made.model.parameters(), lr=1e-2)
+    adam.called = []
+    adam.register_step_post_hook(lambda *_: adam.called.append(1))
     for _ in range(2):
         made.call(made.batches[0]).backward()
         adam.step()
@@ -301,6 +304,90 @@ OUTPUTS = {
     "none, masked by infinity": {"masked": -float("inf")},
     "none, not finite": {"wrong": "overflowing"},
 }
+
+
+class Masked(Model):
+    """With what masks, observers and counters hold beside other buffers, and in the outputs."""
+
+    def __init__(self):
+        super().__init__()
+        lowest, infinite = torch.finfo(torch.float32).min, float("inf")
+        for number, value in enumerate((-infinite, infinite, lowest, -1e9, float("nan"))):
+            self.register_buffer(f"mask{number}", torch.full((3,), value))
+        self.register_buffer("count", torch.tensor(10**9))
+
+    def forward(self, rows, labels):
+        self.count += 1
+        made = super().forward(rows, labels)
+        if self.training:
+            return made
+        lowest = torch.full((4,), torch.finfo(rows.dtype).min)
+        return made + self.head(self.body(rows)), torch.stack([self.mask0, self.mask4]), lowest
+
+
+def beside_masks(backend="none"):
+    return subject(
+        backend, model=Masked(), evaluation=[batch()],
+        evaluate=lambda function, kept: function(*kept),
+    )  # fmt: skip
+
+
+def wrong_if(wrong, value):
+    return value * 3 if wrong and torch.compiler.is_compiling() else value
+
+
+def with_generator(model, rows, labels):
+    noise = torch.randn(rows.shape, generator=model.plain["generator"])
+    return loss(model, wrong_if(model.wrong, rows) + noise.to(rows.dtype), labels)
+
+
+def with_a_generator(wrong):
+    plain = {"generator": torch.Generator().manual_seed(3)}
+    return subject(model=Of(with_generator, wrong=wrong, plain=plain))
+
+
+def hooked():
+    made = of()
+    made.model.head.weight.register_hook(lambda gradient: gradient * 0.5)
+    return made
+
+
+def priced(model, rows, labels):
+    return {
+        "loss": loss(model, rows, labels),
+        "price": wrong_if(model.wrong, model.cost(rows)) + 2e5,
+    }
+
+
+def with_price(wrong):
+    return subject(model=Of(priced, wrong=wrong, cost=torch.nn.Linear(16, 1)))
+
+
+def taught(model, rows, labels):
+    taught = wrong_if(model.wrong == "taught", model.body(rows).detach())
+    best = model.head(rows).argmax(1) + 1
+    return {
+        "loss": loss(model, rows, labels), "taught": taught,
+        "best": wrong_if(model.wrong == "best", best),
+    }  # fmt: skip
+
+
+def with_teacher(wrong):
+    return subject(model=Of(taught, wrong=wrong))
+
+
+def remembered(model, rows, labels):
+    made = model.body(rows)
+    model.bank.copy_(wrong_if(model.wrong, made.detach()))
+    return loss(model, rows, labels)
+
+
+def with_bank(wrong):
+    made = subject(model=Of(remembered, wrong=wrong))
+    made.model.register_buffer("bank", torch.zeros(12, 16))
+    return made
+
+
 DROPOUTS = (of_another_rate, of_another_scale, standing_still, of_another_backward)
 CASES = {
     "fp32": whole,
@@ -313,6 +400,16 @@ CASES = {
     **{f"fault {name}": functools.partial(beside, **how) for name, how in OUTPUTS.items()},
     **{one.__name__: functools.partial(dropping, replaced(one)) for one in DROPOUTS},
     "a fault of one batch": lambda: with_one_batch("mean"),
+    "beside masks": beside_masks, "a hook": hooked,
+    "momentum beside masks": functools.partial(beside_masks, "momentum"),
+    "evaluation beside masks": functools.partial(beside_masks, "evaluation"),
+    "a generator of its own": lambda: with_a_generator(False),
+    "a fault beside a generator": lambda: with_a_generator(True),
+    "a price": lambda: with_price(False), "a wrong price": lambda: with_price(True),
+    "a teacher's output": lambda: with_teacher(None),
+    "a wrong output of a teacher": lambda: with_teacher("taught"),
+    "fault of integers": lambda: with_teacher("best"),
+    "a bank by sample": lambda: with_bank(False), "a wrong bank": lambda: with_bank(True),
 }  # fmt: skip
 
 
@@ -396,6 +493,20 @@ def with_one_batch(backend):
 
 def flat(model, rows, labels):
     return (loss(model, functional.dropout(rows, 0.3), labels) - 1e6).relu()
+
+
+def freezing(model, rows, labels):
+    model.head.requires_grad_(False)
+    return loss(model, rows, labels)
+
+
+def uncertain(model, rows, labels):
+    noise = torch.from_numpy(model.numbers.normal(size=rows.shape)).to(rows.dtype)
+    return loss(model, rows + noise, labels)
+
+
+def of_numpy():
+    return subject(model=Of(uncertain, numbers=numpy.random.default_rng(1)))
 
 
 class Cooling:
@@ -516,6 +627,14 @@ INPUTS = {
     "tensors of every kind": (
         functools.partial(of, changing_tensors, change=with_tensors), None,
     ),
+    "weights that a step freezes": (functools.partial(of, freezing), None),
+    "numbers of NumPy": (of_numpy, "state_outside"),
+    "an evaluation of integers": (
+        lambda: of(
+            evaluation=[batch()],
+            evaluate=lambda function, kept: function(*kept).argmax(),
+        ), "no_output",
+    ),
     "double precision": (in_double, None),
     "a loss in a dict": (functools.partial(of, lambda *how: {"loss": loss(*how)}), None),
     "outputs of a class": (
@@ -549,12 +668,14 @@ def state(made):
         *[one.detach().clone() for one in model.state_dict().values()],
         *[one.grad for one in model.parameters()],
         *[one.training for one in model.modules()],
+        *[one.requires_grad for one in model.parameters()],
         copy.deepcopy([vars(model).get(name) for name in ("plain", "mean")]),
         torch.get_rng_state(), random.getstate(), torch.get_default_dtype(),
         torch.get_num_threads(), torch.is_autocast_enabled("cpu"),
         torch._dynamo.config.fail_on_recompile_limit_hit, torch._inductor.config.fallback_random,
         torch._dynamo.eval_frame._stance.stance,
         json.dumps(made.optimizer.state_dict(), default=str) if made.optimizer else None,
+        list(getattr(made.optimizer, "called", [])),
     ]  # fmt: skip
 
 
@@ -586,6 +707,8 @@ def equal(one, other):
     if isinstance(one, torch.Tensor) and isinstance(other, torch.Tensor):
         same = one.shape == other.shape
         return same and bool(((one == other) | (one.isnan() & other.isnan())).all())
+    if isinstance(one, torch.Generator):
+        return torch.equal(one.get_state(), other.get_state())
     if isinstance(one, dict) and isinstance(other, dict):
         return list(one) == list(other) and equal([*one.values()], [*other.values()])
     if isinstance(one, list) and isinstance(other, list):

@@ -1,4 +1,4 @@
-"""What modules hold beside weights: plain containers and tensors, put back where they lie.
+"""What modules hold beside weights: plain containers, tensors and generators, put back in place.
 
 A forward pass may count, cool down or remember in them. What lies in objects of other classes, or
 outside of the model, is not put back.
@@ -15,7 +15,7 @@ class Contents:
 
     def __init__(self, torch, values, weights):
         """``weights`` are tensors that somebody else puts back."""
-        self._torch, self._containers, self._tensors = torch, [], []
+        self._torch, self._containers, self._tensors, self._generators = torch, [], [], []
         self._seen = {id(one) for one in weights}
         self._keep(values)
 
@@ -29,20 +29,24 @@ class Contents:
         for tensor, value in self._tensors:
             if not is_equal(self._torch, tensor, value):
                 self._put_back(tensor, value)
+        for generator, state in self._generators:
+            generator.set_state(state)
 
     def _put_back(self, tensor, value):
-        # No mode but inference itself may write to a tensor that was made in it.
-        with self._torch.no_grad(), self._torch.inference_mode(tensor.is_inference()):
+        with writing(self._torch, tensor):
             if tensor.shape != value.shape:
                 tensor.resize_(value.shape)
             tensor.copy_(value)
 
     def _keep(self, values):
-        tensor = self._torch.Tensor
+        tensor, generator = self._torch.Tensor, self._torch.Generator
         for value in values:
-            if id(value) in self._seen or type(value) not in (*PLAIN, tuple, tensor):
+            if id(value) in self._seen or type(value) not in (*PLAIN, tuple, tensor, generator):
                 continue
             self._seen.add(id(value))
+            if type(value) is generator:
+                self._generators.append((value, value.get_state()))
+                continue
             if type(value) is tensor:
                 if value.layout is self._torch.strided and not value.is_meta:
                     own = unexpanded(value)
@@ -54,10 +58,17 @@ class Contents:
 
 
 def is_equal(torch, now, start):
-    """Whether both are the same to the bit, what is not a number included."""
+    """Whether both are the same to the bit, what is not a number included; False of sparse ones."""
+    if now.layout is not torch.strided:
+        return False
     return now.shape == start.shape and torch.equal(
         *(_bits(torch, one) for one in (now, start.to(now.dtype)))
     )
+
+
+def writing(torch, tensor):
+    """A context in which a tensor can be written to: one of inference in inference only."""
+    return torch.inference_mode() if tensor.is_inference() else torch.no_grad()
 
 
 def unexpanded(tensor):

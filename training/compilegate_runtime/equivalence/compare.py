@@ -1,9 +1,8 @@
 """How far compiled code is from eager code, both measured by double precision.
 
-Of a tensor p (a weight's gradient, a buffer, an output) in step t, where G is all of them together
-and n counts values:
+Of a tensor p (a weight's gradient, a buffer, an output) in step t, of n values:
 
-    length(p, t) = max(|p64(t)|, FLOOR |G64(t)| sqrt(n(p) / n(G)))
+    length(p, t) = max(|p64(t)|, FLOOR d(t) sqrt(n(p)))
     e(p, t)      = |p(t) - p64(t)| / length(p, t)
     stays(p, t)  = min over the runs of step t of e(p, t)
     yardstick(p) = max(epsilon, upper quartile over t of e_eager)
@@ -11,7 +10,10 @@ and n counts values:
                        max over repeated t of stays_compiled / max(yardstick(p), stays_eager))
 
 The floor is for tensors whose true value is rounding itself, such as the gradient of a bias before
-a normalisation: they have no relative error. Eager's error is that of the worst among ways that are
+a normalisation: they have no relative error. Its d is the root mean square of all gradients
+together. Buffers and outputs are of different units, so that there it is the median of theirs, and
+no counter or mask can hide the others. What a mask holds has no length either: infinities, numbers
+beyond any computation, and large negative ones that are exact on both sides. Eager's error is that of the worst among ways that are
 as good as any other: more threads or fewer, another order of samples, weights some roundings away.
 It has a floor too, epsilon of the arithmetic, since the few numbers of a small tensor are exact by
 chance.
@@ -25,9 +27,13 @@ n runs of a step do with f**n. The median is a jump with f > 1/2, eager's quarti
 A number that is not finite is no rounding in any run.
 """
 
+import itertools
 import math
+import statistics
 
 FLOOR = 1e-2
+HUGE = 1e30  # what lies beyond it is a mask's, whatever its type calls the least number
+MASKED = -1e4  # or below, and exactly the same in every type: a mask's, too
 SAMPLED = 2**16  # values of a tensor that are compared; a smaller one counts whole
 SAMPLED_TOGETHER = 2**24  # values of all tensors of a step; memory holds a dozen such steps
 
@@ -41,7 +47,7 @@ def sampled(torch, tensor, count=1):
         return None
     tensor = tensor.detach()
     if tensor.layout is not torch.strided:
-        tensor = _marked(torch, tensor.coalesce())
+        tensor = _marked(torch, tensor.to_sparse_coo().coalesce())
     values = spread(tensor, min(SAMPLED, max(1, SAMPLED_TOGETHER // count))).clone()
     return torch.view_as_real(values).reshape(-1).cpu() if values.is_complex() else values.cpu()
 
@@ -67,32 +73,33 @@ def _marked(torch, sparse):
     return values * (1 + place.double() / 1024).reshape(-1, *[1] * (values.dim() - 1))
 
 
-def errors(truth, made):
+def errors(truth, made, *, mixed=False):
     """e(p) of every tensor, and of all together; infinite where a number is missing.
 
     Both are a step's tensors in the same order. None is zero: a weight that got no gradient.
+    ``mixed`` ones are of different units.
     """
-    lengths = [_norm(one) for one in truth]
-    counts = [0 if one is None else one.numel() for one in truth]
-    whole = math.hypot(*lengths) if lengths else 0.0
-    density = whole / math.sqrt(max(1, sum(counts)))
-    differences = [_difference(one, other) for one, other in zip(truth, made)]  # noqa: B905 - Python 3.8
-    each = [
+    each = [_measured(*pair) for pair in itertools.zip_longest(truth, made)]
+    whole = math.hypot(*(length for _, length, _ in each))
+    density = whole / math.sqrt(max(1, sum(count for *_, count in each)))
+    if mixed:
+        present = [length / math.sqrt(count) for _, length, count in each if length > 0]
+        density = statistics.median_low(present) if present else 0.0
+    return [
         _quotient(difference, max(length, FLOOR * density * math.sqrt(max(1, count))))
-        for difference, length, count in zip(differences, lengths, counts)  # noqa: B905 - Python 3.8
-    ]
-    return each, _quotient(math.hypot(*differences) if differences else 0.0, whole)
+        for difference, length, count in each
+    ], _quotient(math.hypot(*(difference for difference, *_ in each)), whole)
 
 
-def compared(names, truth, compiled, eagers, epsilon):
+def compared(names, truth, compiled, eagers, epsilon, *, mixed=False):
     """``figures`` of steps that ran once, each a list of tensors by ``names``."""
-    return figures(names, *measured(truth, compiled, eagers), epsilon)
+    return figures(names, *measured(truth, compiled, eagers, mixed=mixed), epsilon)
 
 
-def measured(truth, compiled, eagers):
+def measured(truth, compiled, eagers, *, mixed=False):
     """(``errors`` of compiled code by step, those of each way to compute eagerly)."""
     made, *plain = (
-        [errors(true, own) for true, own in zip(truth, one)]  # noqa: B905 - Python 3.8
+        [errors(true, own, mixed=mixed) for true, own in zip(truth, one)]  # noqa: B905 - Python 3.8
         for one in (compiled, *eagers)
     )
     return made, plain
@@ -165,19 +172,26 @@ def worst(figures):
     )
 
 
-def _norm(tensor):
-    return 0.0 if tensor is None else float(tensor.double().norm())
+def _measured(true, made):
+    """(length of the difference, of the truth, number of values that make it) of a tensor."""
+    if true is None and made is None:
+        return 0.0, 0.0, 0
+    true, made = (None if one is None else one.double() for one in (true, made))
+    if true is None:
+        return _finite_or_infinite(made.norm()), 0.0, 0
+    counts = true.abs() <= HUGE
+    if made is None or made.shape != true.shape:
+        length = float(true[counts].norm())
+        return math.inf if made is not None else length, length, int(counts.sum())
+    beyond = (true.abs() > HUGE) & (made.abs() > HUGE) & (true.sign() == made.sign())
+    same = (true == made) | (true.isnan() & made.isnan()) | beyond
+    counts &= ~(same & (true <= MASKED))
+    difference = (made - true).masked_fill(same, 0.0).norm()
+    return _finite_or_infinite(difference), float(true[counts].norm()), int(counts.sum())
 
 
-def _difference(true, made):
-    if true is None or made is None:
-        return _norm(made if true is None else true)
-    if true.shape != made.shape:
-        return math.inf
-    true, made = true.double(), made.double()
-    same = true == made  # infinities of a mask among them
-    length = float((made - true).masked_fill(same, 0.0).norm())
-    return length if length < math.inf else math.inf  # nan too
+def _finite_or_infinite(length):
+    return float(length) if float(length) < math.inf else math.inf  # nan too
 
 
 def _quotient(error, length):

@@ -54,15 +54,14 @@ def _arithmetics(torch, case):
     bits is held against single precision, and single precision is looked at with few samples.
     """
     subject = case.subject
-    is_low = subject.precision in ("bf16", "fp16", "tf32")
     if large.is_large(subject.model):
-        return [Arithmetic(case, OWN, {}, torch.float32)] if is_low else []
+        return [Arithmetic(case, OWN, {}, torch.float32)] if subject.is_of_few_bits else []
     slow = conditions.is_slow_in_double(torch, next(subject.model.parameters()).device)
     few, truths = case._replace(subject=subject.of_few(torch)) if slow else case, {}
     single = Arithmetic(few, SINGLE, truths)
     if is_one(torch, subject):
         return [single]
-    if slow and is_low:
+    if slow and subject.is_of_few_bits:
         return [Arithmetic(case, OWN, {}, torch.float32), single]
     return [Arithmetic(few, OWN, truths), single]
 

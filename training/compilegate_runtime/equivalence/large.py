@@ -3,8 +3,8 @@
 In the job's own precision the whole model is held against single precision, which is some thousand
 times as exact. In single precision, blocks are: each is compiled by itself, with the inputs that it
 had and the gradients that came back to it in a step of the whole. Of blocks of one kind (a class,
-the same shapes) the first and the last are looked at. What lies outside of blocks is not, and the
-share of the weights that are in none is said.
+the same shapes) the first and the last are looked at. What lies outside of blocks is not: the share
+of the weights that are in none is said, and a share for code without weights where no whole was.
 """
 
 from compilegate_runtime.equivalence.arithmetic import OWN, SINGLE, Arithmetic
@@ -17,6 +17,7 @@ from compilegate_runtime.equivalence.weights import Weights
 
 LARGEST = 5 * 10**8  # weights; a reference takes 16 bytes for each
 OF_A_BLOCK = LARGEST // 8
+BETWEEN = 0.1  # what counts for the code between blocks, which has no weights
 
 
 def is_large(model):
@@ -54,6 +55,8 @@ def by_blocks(torch, case):
     if blocks:
         yield {**worst(blocks), "compared": sum(one["compared"] for one in blocks)}
     share = 1 - seen / weights_of(case.subject.model)
+    if not case.subject.is_of_few_bits:  # otherwise the whole is compared, in the job's precision
+        share = max(share, BETWEEN)
     raise Unseen("too_large", f"{len(blocks)} blocks, {len(kinds)} kinds", share)
 
 

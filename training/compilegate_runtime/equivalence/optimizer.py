@@ -15,6 +15,7 @@ from compilegate_runtime.equivalence.compare import compared, sampled, worst
 from compilegate_runtime.equivalence.unseen import Unseen
 
 STEPS = 2
+HOOKS = ("_optimizer_step_pre_hooks", "_optimizer_step_post_hooks")
 
 
 def figures_of(torch, subject, weights, gradients_of):
@@ -28,11 +29,11 @@ def figures_of(torch, subject, weights, gradients_of):
         if not trained:
             raise Unseen("no_gradient", "the optimizer moves no weight of the model")
         kept = _Kept(torch, optimizer)
-        twin = _in_double(torch, optimizer)
-        there = dict(zip(_parameters(optimizer), _parameters(twin)))  # noqa: B905 - Python 3.8
-        of_twin = {there[one]: gradients[one].double() for one in trained}
-        of_own = {one: gradients[one] for one in trained}
         try:
+            twin = _in_double(torch, optimizer)
+            there = dict(zip(_parameters(optimizer), _parameters(twin)))  # noqa: B905 - Python 3.8
+            of_twin = {there[one]: gradients[one].double() for one in trained}
+            of_own = {one: gradients[one] for one in trained}
             compiled = _steps(torch, optimizer, of_own, subject.compiled_step)
             kept.restore()
             with torch.compiler.set_stance("force_eager"):
@@ -44,7 +45,7 @@ def figures_of(torch, subject, weights, gradients_of):
                 rounded = _steps(torch, optimizer, of_own, plain)
                 truth = _steps(torch, twin, of_twin, lambda: type(twin).step(twin))
         finally:
-            kept.restore()
+            kept.release()
     of = [names[one] for one in trained]
     epsilon = max(torch.finfo(one.dtype).eps for one in trained)
     return worst(
@@ -107,11 +108,20 @@ class _Kept:
         self._tensors = [(one, one.detach().clone()) for one in _parameters(optimizer)]
         self._state = [(key, self._copied(one)) for key, one in optimizer.state.items()]
         self._groups = [(one, self._copied(one)) for one in optimizer.param_groups]
+        self._hooks = [(one, dict(one)) for one in map(vars(optimizer).get, HOOKS) if one]
+        for hooks, _ in self._hooks:
+            hooks.clear()
 
     def _copied(self, values):
         tensors = [one for one in values.values() if isinstance(one, self._torch.Tensor)]
         self._tensors += [(one, one.detach().clone()) for one in tensors]
         return dict(values)
+
+    def release(self):
+        """Put everything back, the hooks that no step of the check may call included."""
+        self.restore()
+        for hooks, called in self._hooks:
+            hooks.update(called)
 
     def restore(self):
         self._optimizer.state.clear()

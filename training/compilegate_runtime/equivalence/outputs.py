@@ -19,7 +19,7 @@ from compilegate_runtime.equivalence.unseen import Unseen
 
 LEVELS = 8  # of w, which are exact in every type of number
 BEND = 16.0
-MASKED = 3e4  # below -65504, which masks of 16 bits have, and above the values of sound logits
+MASKED = -3e4  # above -65504, which masks of 16 bits have, and below the values of sound logits
 MOST = 2**22  # values of one output that count, evenly spread
 
 
@@ -68,18 +68,18 @@ class Outputs:
             return values.sum()
         values = spread(values, MOST)
         wide = values if values.element_size() > 2 else values.float()
-        wide = self._torch.where(wide.abs() < MASKED, wide, 0.0)
+        wide = self._torch.where((wide > MASKED) & wide.isfinite(), wide, 0.0)
         places = self._torch.arange(wide.numel(), device=wide.device) % LEVELS
         bent = wide / (1 + (wide / BEND).square()).sqrt()
         return (wide * (bent + (places.to(wide.dtype) - (LEVELS - 1) / 2) / LEVELS)).mean()
 
 
-def tensors_of(torch, output):
-    """Floating-point tensors of a model's outputs, in containers or in an object of its own."""
+def tensors_of(torch, output, *, floating=True):
+    """A model's outputs, in containers or in an object of its own; all, or ``floating`` ones."""
     structures = (torch.Tensor, dict, list, tuple)
     held = output if isinstance(output, structures) else getattr(output, "__dict__", None)
     tensors = (one for one in leaves(held) if isinstance(one, torch.Tensor))
-    return [one for one in tensors if one.is_floating_point()]
+    return [one for one in tensors if one.is_floating_point() or not floating]
 
 
 def loss_in(output):

@@ -22,6 +22,8 @@ def gradients(subject, arithmetic):
     buffers = made.figures("buffers")
     if buffers is not None:
         yield _part("buffers", arithmetic, _without_total(buffers))
+    if made.integers_differ:
+        raise Unseen("integers_differ", "in the training's outputs", 0.5)
 
 
 def last_batch(subject, arithmetic):
@@ -55,7 +57,10 @@ def evaluation(subject, arithmetic):
     if not subject.evaluation or subject.evaluate is None:
         return
     truth, compiled, eagers = arithmetic.computed(subject.evaluation[:HELD_OUT])
-    made = compared(names_of_outputs(truth), truth, compiled, eagers, arithmetic.epsilon)
+    names = names_of_outputs(truth)
+    if not names:
+        raise Unseen("no_output", "the evaluation returns no floating-point numbers")
+    made = compared(names, truth, compiled, eagers, arithmetic.epsilon, mixed=True)
     yield _part("evaluation", arithmetic, _without_total(made))
 
 

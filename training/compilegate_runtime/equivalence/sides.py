@@ -19,8 +19,9 @@ SHIFT = 2e-4  # of the weights' length, to each side of them
 # Keeps fp16's small gradients above zero, as a gradient scaler does.
 FP16_SCALE = 2.0**12
 
-# What steps left: sampled gradients and buffers of each step, and torch's random state after it.
-Trained = namedtuple("Trained", "gradients buffers random")
+# What steps left: sampled gradients and buffers of each step with outputs that no gradient reaches,
+# integers that were returned, and torch's random state after it.
+Trained = namedtuple("Trained", "gradients buffers integers random")
 # What every side of a check shares.
 Case = namedtuple("Case", "torch subject weights clock outputs")
 
@@ -53,7 +54,7 @@ class Side:
         ``first`` is the number of the first one. With a ``variation`` weights are rounded another
         way, by its number. Without ``dropout`` the model is in evaluation mode.
         """
-        made = Trained([], [], [])
+        made = Trained([], [], [], [])
         self._balance(steps[0][0])
         with self.placed():
             if not dropout:
@@ -65,9 +66,9 @@ class Side:
                 self._subject.model.zero_grad(set_to_none=True)
                 with self._around(tapes[number - first] if tapes else []):
                     for batch in batches:
-                        self._backward(batch, len(batches))
+                        output = self._backward(batch, len(batches))
                 made.random.append(conditions.random_state(self._torch))
-                self._take(made)
+                self._take(made, output)
         return made
 
     def gradients(self, batch):
@@ -156,22 +157,30 @@ class Side:
 
     def _backward(self, batch, parts):
         with self._forward():
-            loss = self._outputs.number(self._loss_of(self._copy(batch))) / parts
+            output = self._loss_of(self._copy(batch))
+            loss = self._outputs.number(output) / parts
         if not loss.requires_grad:
             raise Unseen("no_gradient", "the loss depends on no weight that trains")
         (loss * self._scale).backward()
+        return output
 
-    def _take(self, made):
-        """Keep gradients, buffers, and weights that do not train but have changed."""
-        torch, model = self._torch, self._subject.model
-        trained = [one for one in model.parameters() if one.requires_grad]
+    def _take(self, made, output):
+        """Keep gradients, what has changed beside them, and outputs that no gradient reaches."""
+        torch, trained = self._torch, self._weights.trained()
         with torch.no_grad():
             for one in trained:
                 if one.grad is not None and self._scale != 1:
                     one.grad.div_(self._scale)
             made.gradients.append([sampled(torch, one.grad, len(trained)) for one in trained])
-            state = [*model.buffers(), *self._weights.moved()]
+            returned = tensors_of(torch, output, floating=None)
+            state = [*self._weights.moved(), *(
+                one for one in returned if one.is_floating_point() and not one.requires_grad
+            )]  # fmt: skip
             made.buffers.append([sampled(torch, one, len(state)) for one in state])
+            made.integers.append([
+                sampled(torch, one).tolist()
+                for one in returned if not one.is_floating_point() and not one.is_complex()
+            ])  # fmt: skip
 
 
 def _norm(torch, tensors):

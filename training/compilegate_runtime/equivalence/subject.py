@@ -37,6 +37,7 @@ class Subject:
         self.model, self.call, self.batches = model, call, list(batches)
         self.compiled = model if compiled is None else compiled
         self.precision, self.autocast = precision, autocast
+        self.is_of_few_bits = precision in ("bf16", "fp16", "tf32")
         self.call_with, self.compile_anew = call_with or called_with, compile_anew
         self.last_batch, self.recompiled, self.missed = last_batch, list(recompiled), missed
         self.evaluation, self.evaluate = list(evaluation or ()), evaluate

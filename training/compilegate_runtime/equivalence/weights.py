@@ -7,7 +7,7 @@ share it in the wider type too.
 
 import contextlib
 
-from compilegate_runtime.equivalence.attributes import Contents, is_equal, unexpanded
+from compilegate_runtime.equivalence.attributes import Contents, is_equal, unexpanded, writing
 
 RATE = 1e-3  # by which weights move between steps, of their length
 NO_LENGTH = 1e-2  # that of weights which are all zero
@@ -26,9 +26,13 @@ class Weights:
         self._modules = list(model.modules())
         self._own = [*model.parameters(), *model.buffers()]
         self._start = [unexpanded(one).detach().clone() for one in self._own]
-        starts = dict(zip((name for name, _ in model.named_parameters()), self._start))  # noqa: B905 - Python 3.8
-        self._frozen = [(name, starts[name]) for name, _ in frozen(model)]
-        self._gradients = [(one, one.grad) for one in model.parameters()]
+        places = (*model.named_parameters(), *model.named_buffers())
+        starts = {
+            name: start if start.shape == own.shape else start.expand_as(own)
+            for (name, own), start in zip(places, self._start)  # noqa: B905 - Python 3.8
+        }
+        self._beside = [(name, starts[name]) for name in names_of(model, "buffers")]
+        self._gradients = [(one, one.grad, one.requires_grad) for one in model.parameters()]
         self._attributes = [dict(one.__dict__) for one in self._modules]
         self._members = [[dict(one.__dict__[name]) for name in CONTAINERS] for one in self._modules]
         inner = [
@@ -55,7 +59,7 @@ class Weights:
         try:
             self._placed = {} if dtype is None else self._in_type(dtype)
             self._swap(self._placed)
-            for weight, _ in self._gradients:
+            for weight, *_ in self._gradients:
                 weight.grad = None
             yield
         finally:
@@ -72,7 +76,7 @@ class Weights:
             for place, (own, start) in enumerate(self._trained):
                 value = start
                 if number:
-                    length = float(start.float().square().mean().sqrt()) or NO_LENGTH
+                    length = float(start.abs().float().square().mean().sqrt()) or NO_LENGTH
                     noise = _noise(torch, start, number, place)
                     value = (start + noise * (RATE * length)).to(start.dtype)
                 now = self._placed.get(id(own), own)
@@ -82,12 +86,18 @@ class Weights:
                     value = value.to(now.dtype) * (1 + ROUNDINGS * epsilon * noise)
                 now.copy_(value)
 
+    def trained(self):
+        """The weights that train, as they are placed."""
+        return [self._placed.get(id(own), own) for own, _ in self._trained]
+
     def moved(self):
-        """The value of each ``frozen`` weight, None where it is what it was."""
-        now = dict(self._modules[0].named_parameters())
+        """The value of each buffer and each ``frozen`` weight, None where it is what it was."""
+        model = self._modules[0]
+        now = dict((*model.named_parameters(), *model.named_buffers()))
+        values = [(now.get(name), start) for name, start in self._beside]
         return [
-            None if is_equal(self._torch, now[name], start) else now[name]
-            for name, start in self._frozen
+            None if one is None or is_equal(self._torch, one, start) else one
+            for one, start in values
         ]
 
     def changes(self):
@@ -112,10 +122,11 @@ class Weights:
             for name in [name for name in module.__dict__ if name not in attributes]:
                 del module.__dict__[name]
             module.__dict__.update(attributes)
-        with self._torch.no_grad():
-            for own, start in zip(self._own, self._start):  # noqa: B905 - as above
+        for own, start in zip(self._own, self._start):  # noqa: B905 - as above
+            with writing(self._torch, own):
                 unexpanded(own).copy_(start)  # where it lies, which a captured graph knows
-        for weight, gradient in self._gradients:
+        for weight, gradient, trains in self._gradients:
+            weight.requires_grad_(trains)
             weight.grad = gradient
         self._contents.restore()
 
@@ -151,6 +162,7 @@ class Weights:
             for own in floating:
                 unexpanded(wide[id(own)]).copy_(unexpanded(own))
                 wide[id(own)].grad = None
+                wide[id(own)].requires_grad_(own.requires_grad)
         return wide
 
 
@@ -219,4 +231,6 @@ def _twin(torch, own, bases, dtype):
         return value
     twin = torch.nn.Parameter(value, requires_grad=own.requires_grad)
     twin.__dict__.update(own.__dict__)
+    if own._backward_hooks:
+        twin._backward_hooks = own._backward_hooks
     return twin
