@@ -13,10 +13,11 @@ The floor is for tensors whose true value is rounding itself, such as the gradie
 a normalisation: they have no relative error. Its d is the root mean square of all gradients
 together. Buffers and outputs are of different units, so that there it is the median of theirs, and
 no counter or mask can hide the others. What a mask holds has no length either: infinities, numbers
-beyond any computation, and large negative ones that are exact on both sides. Eager's error is that of the worst among ways that are
-as good as any other: more threads or fewer, another order of samples, weights some roundings away.
-It has a floor too, epsilon of the arithmetic, since the few numbers of a small tensor are exact by
-chance.
+beyond any computation, and large negative ones that are exact on both sides.
+
+Eager's error is that of the worst among ways that are as good as any other: more threads or fewer,
+another order of samples, weights some roundings away. It has a floor too, epsilon of the
+arithmetic, since the few numbers of a small tensor are exact by chance.
 
 Gradients jump where a value passes the kink of a ReLU or a maximum. A rounding that does this makes
 an error of a thousandth of a gradient, in a few steps of many: in small networks seldom enough that

@@ -15,8 +15,9 @@ INFORMATIVE = 2  # steps with a gradient, less of which say nothing
 
 
 class Steps:
-    """Errors of some steps, by what they left: ``gradients``, and ``buffers`` with frozen weights and
-    outputs that no gradient reaches.
+    """Errors of some steps, by what they left.
+
+    That is ``gradients``, and ``buffers`` with frozen weights and outputs that no gradient reaches.
 
     ``integers_differ`` says whether other integers were returned than by eager code.
     ``runs`` are the numbers of each step's runs. Each of ``steps`` is a list of batches, ``name``
