@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Generic, Protocol, TypeVar
 from compilegate.domain import codec, ledger_keys
 from compilegate.domain.fleet.month import Month
 from compilegate.domain.fleet.row import Row
+from compilegate.domain.optional import without_none
 from compilegate.domain.outside import BROKEN
 from compilegate.domain.production.history import WorkloadHistory, history
 from compilegate.domain.records import LedgerRecord, LedgerRecordT
@@ -218,7 +219,7 @@ class FleetTable:
         items = [(name, _stored(kind, name, text)) for name, text in sorted(self.raw.items(place))]
         unread = [(name, stored.newer) for name, stored in items if stored.item is None]
         return Items(
-            read=tuple(stored.item for _, stored in items if stored.item is not None),
+            read=tuple(without_none(stored.item for _, stored in items)),
             damaged=tuple(name for name, newer in unread if not newer),
             newer=tuple(name for name, newer in unread if newer),
         )

@@ -10,7 +10,6 @@ from typing import Annotated, Any
 import typer
 
 from compilegate.cli.common.cloud import Cloud, check_workload_exists
-from compilegate.cli.common.outcome import report_command
 from compilegate.cli.common.session import Invocation, on_cloud, workload_names
 from compilegate.cli.list import SHOWN, list_document, screen_of
 from compilegate.domain import naming
@@ -124,7 +123,7 @@ def _trials(cloud: Cloud, pasts: Pasts, running: Collection[str]) -> list[Docume
                 f"s3://{store.bucket}/{naming.report_key(name, newest.trial, 'html')}"
             )
         ):
-            own[0]["report_missing"] = report_command(name, newest.trial, cloud)
+            own[0]["report_missing"] = cloud.command(f"report {name} --trial {newest.trial}")
         rows += own
     return _newest_first(rows)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 WEEKS_PER_YEAR = 52
 DAYS_PER_YEAR = 365
@@ -27,8 +28,7 @@ def micro_usd(usd: float) -> int:
     return round(usd * 1_000_000)
 
 
-@dataclass(frozen=True)
-class Range:
+class Range(NamedTuple):
     """A closed interval."""
 
     low: float

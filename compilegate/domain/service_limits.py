@@ -88,7 +88,7 @@ def _map(
 def _string(shape: Mapping[str, Any], value: str, path: str) -> Iterator[Violation]:
     yield from _outside(shape, len(value), value, path, "characters")
     pattern = shape.get("pattern")
-    if pattern and not _matches(pattern, value):
+    if pattern and not _compiled(pattern).fullmatch(value):
         yield Violation(path, value, f"must match {pattern}")
     allowed = shape.get("enum")
     if allowed and value not in allowed:
@@ -112,19 +112,14 @@ def _join(path: str, name: str) -> str:
     return f"{path}.{name}" if path else name
 
 
-def _matches(pattern: str, value: str) -> bool:
-    compiled = _compiled(pattern)
-    return compiled is None or compiled.fullmatch(value) is not None
-
-
 @cache
-def _compiled(pattern: str) -> re.Pattern[str] | None:
-    """The model's Java pattern for Python; None where Python cannot say the same."""
+def _compiled(pattern: str) -> re.Pattern[str]:
+    """The model's Java pattern for Python; one that takes any text where it cannot say the same."""
     translated = pattern.replace(r"\p{L}", r"\w").replace(r"\p{N}", r"\d").replace(r"\p{Z}", r"\s")
     try:
         return re.compile(translated)
     except re.error:
-        return None
+        return re.compile(".*", re.DOTALL)
 
 
 # Why SageMaker or Step Functions would reject a request of ours.

@@ -16,7 +16,7 @@ from compilegate.report.charts.cost import cost_chart
 from compilegate.report.charts.figure import Chart
 from compilegate.report.charts.quality import loss_chart, quality_chart
 from compilegate.report.charts.speed import speedup_chart, throughput_chart, trace_chart
-from compilegate.report.markup import Download, lines, markdown, render_page, stable_json
+from compilegate.report.markup import Download, lines, markdown, paragraph, render_page, stable_json
 from compilegate.report.tables import (
     SAME_QUALITY,
     arms_table,
@@ -36,7 +36,6 @@ from compilegate.report.words import (
     MetricCard,
     control_sentences,
     figures_of,
-    flag_sentence,
     headline,
     label,
     lede,
@@ -186,8 +185,8 @@ def message_text(trial: TrialReport, cards: Sequence[MetricCard]) -> str:
     report = f"compilegate report {trial.workload} --trial {context['trial']}"
     text = lines(
         "message", trial=trial, headline=headline(trial), lede=lede(trial),
-        reasons=_reasons(trial), figures=_figures(trial, cards), flag=flag_sentence(trial),
-        simulated=context.get("simulated"), place=context.get("place"),
-        command=command_at(report, context["stage"]),
+        reasons=_reasons(trial), figures=_figures(trial, cards),
+        flag=paragraph("flag", trial=trial), simulated=context.get("simulated"),
+        place=context.get("place"), command=command_at(report, context["stage"]),
     )  # fmt: skip
     return "\n".join(text) + "\n"

@@ -113,12 +113,8 @@ def _cut(text: str) -> str:
 def lede(trial: TrialReport) -> list[str]:
     """A few sentences under the headline: of a failure its cause and fix, else the key figures."""
     failures = (reason for reason in trial.reasons[:1] if reason.code in FAILURES)
-    return paragraphs("lede", trial=trial, flag=flag_sentence(trial), failure=next(failures, None))
-
-
-def flag_sentence(trial: TrialReport) -> str:
-    """What happens to the flag, and which manual changes and answers had a part in it."""
-    return paragraph("flag", trial=trial)
+    flag = paragraph("flag", trial=trial)
+    return paragraphs("lede", trial=trial, flag=flag, failure=next(failures, None))
 
 
 def control_sentences(controls: Sequence[ControlFigures]) -> list[str]:

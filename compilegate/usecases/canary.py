@@ -60,11 +60,13 @@ def open_canary(event: Mapping[str, Any], *, services: Services) -> dict[str, An
         waiting = production.CanaryToken(now, opened.trial, opened.round, number, token)
         services.ledger.put_once(workload, waiting)
     past = services.ledger.history(workload, since=opened.at)
-    reason = opened.closed or canary.round_ending(opened, past)
-    if reason is not None:  # an earlier wait ended before it was reported
-        reason = _close(opened, reason, workload, services)
-        services.tokens.send_success(token, {"round": opened.round, "reason": reason})
-        services.ledger.append(workload, production.CanaryReported(now, trial.trial, opened.round))
+    ending = opened.closed or canary.round_ending(opened, past)
+    if not ending:
+        return {"round": opened.round, "closed": None}
+    # An earlier wait ended before it was reported.
+    reason = _close(opened, ending, workload, services)
+    services.tokens.send_success(token, {"round": opened.round, "reason": reason})
+    services.ledger.append(workload, production.CanaryReported(now, trial.trial, opened.round))
     return {"round": opened.round, "closed": reason}
 
 

@@ -164,15 +164,15 @@ def plan_for(
     if isinstance(plan, Reason):
         return plan
     why = _refused_request(workload, plan.arms, settings, steps=plan.speed_steps)
-    if why is not None:
+    if why:
         return Reason("request_refused", why)
     return plans.flag_too_large(plan) or plan.with_notes(notes)
 
 
 def _refused_request(
     workload: Workload, arms: Sequence[ArmPlan], settings: Settings, *, steps: int
-) -> str | None:
-    """Why the service would refuse a job of this plan, None where it would not.
+) -> str:
+    """Why the service would refuse a job of this plan, empty where it would not.
 
     Every kind of job is built with the longest names that the trial may give it.
     """
@@ -182,7 +182,7 @@ def _refused_request(
             request_limits().check(request)
     except InvalidInputError as error:
         return str(error.each[0])  # a reason is one sentence
-    return None
+    return ""
 
 
 def _rehearsed(

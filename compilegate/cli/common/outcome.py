@@ -187,11 +187,6 @@ def _missing(trial: Trial, step: str, why: str, report: Path | None, cloud: Clou
     return {"message": message.format(why=why), "command": cloud.command(words) if words else None}
 
 
-def report_command(workload: str, trial: str, cloud: Cloud) -> str:
-    """The command that makes a trial's report from its records."""
-    return cloud.command(f"report {workload} --trial {trial}")
-
-
 def newest_decision(
     workload: str | None, trial: str | None, cloud: Cloud
 ) -> tuple[Trial, TrialDecided] | None:

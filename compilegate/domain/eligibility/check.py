@@ -271,7 +271,7 @@ def _of_a_trial(tried: Sequence[CandidateJob], economics: Economics) -> Iterator
         yield finding("starts_from_previous")
     elif training.starts_from == OWN_LINE:
         yield finding("starts_from_own_line")
-    elif training.unsaid_start is not None:
+    elif training.unsaid_start:
         yield finding("start_unsaid", field=training.unsaid_start, unsaid=training.unsaid_start)
 
 

@@ -37,7 +37,7 @@ def compiler_rule(job: CandidateJob) -> Iterator[Reason]:
         instead = compiler_instead(job)
         yield job.finds(
             "framework_unsupported", "other_library", source=compiler.source,
-            needed=library(compiler.kind), instead=instead, nothing=instead is None,
+            needed=library(compiler.kind), instead=instead, nothing=not instead,
         )  # fmt: skip
     elif compiler.since and parts(framework.version) < compiler.since:
         rows = [row for row in job.facts.images if row.framework == framework.name]
@@ -49,12 +49,12 @@ def compiler_rule(job: CandidateJob) -> Iterator[Reason]:
         )  # fmt: skip
 
 
-def compiler_instead(job: CandidateJob) -> str | None:
-    """The first compiler of the job's own library, as the alternative; None without any."""
+def compiler_instead(job: CandidateJob) -> str:
+    """The first compiler of the job's own library, as the alternative; empty without any."""
     framework = job.workload.framework
     first = next((one for one in COMPILERS.values() if one.kind == framework.kind), None)
     if not job.has_graph or first is None:
-        return None
+        return ""
     if first.since is None or parts(framework.version) >= first.since:
         return first.name
     return f"{first.name} on {library(framework.kind)} {first.since[0]}"

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
+from compilegate.domain.codec import write
 from compilegate.domain.economics import WEEKS_PER_YEAR, Range, amdahl_speedup, payback_days
 from compilegate.domain.eligibility.job import BreakEven, CandidateJob, Overhead
 from compilegate.domain.formats import significant
@@ -157,14 +158,13 @@ class Economics:
 
         ``break_even_run_minutes`` is the one that a run must exceed to be eligible.
         """
-        saving, speedup = self.plausible_annual_saving_usd, self.plausible_speedup
         limits, overhead = self.break_even, self.overhead
         minutes = {} if limits is None else {
             name: seconds / 60 for name, seconds in asdict(limits).items()
         }  # fmt: skip
         return {
             "annual_training_usd": self.annual_training_usd,
-            "plausible_annual_saving_usd": None if saving is None else [saving.low, saving.high],
+            "plausible_annual_saving_usd": write(self.plausible_annual_saving_usd),
             "trial_usd": self.trial_usd,
             "break_even_run_minutes": minutes.get("sure_seconds"),
             "payback_days": self.payback_days,
@@ -172,7 +172,7 @@ class Economics:
             "prices_region": self.prices_region,
             "prices_as_of": self.prices_as_of,
             "price_source": self.price_source,
-            "plausible_speedup": None if speedup is None else [speedup.low, speedup.high],
+            "plausible_speedup": write(self.plausible_speedup),
             "largest_speedup": self.largest_speedup,
             "break_even_run_minutes_warm": minutes.get("warm_seconds"),
             "break_even_run_minutes_cold": minutes.get("cold_seconds"),
@@ -203,10 +203,11 @@ def economics_of(jobs: Sequence[CandidateJob], tried: Sequence[CandidateJob]) ->
     if price is None:
         no_price = f"there is no price of {first.workload.training.instance_type}"
         unknown |= dict.fromkeys(OF_PRICES, no_price)
-    elif price.as_of is None:
-        unknown["prices_as_of"] = f"the price's source is undated: {price.source}"
-    if price is not None and price.region is None:
-        unknown["prices_region"] = f"the price's source names no region: {price.source}"
+    else:
+        if price.as_of is None:
+            unknown["prices_as_of"] = f"the price's source is undated: {price.source}"
+        if price.region is None:
+            unknown["prices_region"] = f"the price's source names no region: {price.source}"
     economics = Economics(
         annual_training_usd=first.annual_usd,
         trial_usd=trial,

@@ -19,6 +19,7 @@ from compilegate.domain.decision import Verdict
 from compilegate.domain.economics import micro_usd
 from compilegate.domain.flag_change import flag_of
 from compilegate.domain.followers import STALE
+from compilegate.domain.optional import without_none
 from compilegate.domain.production.attempts import RUN_SECONDS
 from compilegate.domain.production.begin import CONFIRM, HOLDBACK, REFRESH
 from compilegate.domain.production.ended_execution import TEAM_STARTED
@@ -58,7 +59,7 @@ class Amount:
     @classmethod
     def of(cls, amounts: Sequence[float | None]) -> Self:
         """The sum of amounts in USD; None is one that is not known."""
-        priced = [micro_usd(usd) for usd in amounts if usd is not None]
+        priced = list(map(micro_usd, without_none(amounts)))
         return cls(len(priced), sum(priced), len(amounts) - len(priced))
 
     @property

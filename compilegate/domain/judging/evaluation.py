@@ -42,6 +42,7 @@ from compilegate.domain.judging.evidence import Arm, Evidence, finished
 from compilegate.domain.judging.outcomes import Outcomes
 from compilegate.domain.judging.quality import QualityFinding, QualityOutcome, design_of
 from compilegate.domain.judging.whole_job import usd_per_run
+from compilegate.domain.optional import without_none
 from compilegate.domain.reasons import Reason
 
 # Limits of a range in which sigma_D lies with 80 %: the normal quantile of 90 %.
@@ -137,7 +138,7 @@ def tau_squared(arms: Sequence[Sequence[Outcomes]]) -> float | None:
 def _tau_squared(runs: Sequence[Outcomes]) -> float:
     """sum_i [sum_r y^2 - (sum_r y)^2 / R] / (R - 1) / N, of bits in whole numbers."""
     count, kept = len(runs), runs[0].kept
-    bits = [run.bits for run in runs if run.bits is not None]
+    bits = without_none(run.bits for run in runs)
     if bits:
         right = sum(one.bit_count() for one in bits)
         return (right - _squared_counts(bits) / count) / (count - 1) / kept

@@ -23,6 +23,7 @@ from compilegate.domain.formats import number
 from compilegate.domain.judging.checks import Check, read_check
 from compilegate.domain.judging.outcomes import Outcomes, read_outcomes
 from compilegate.domain.judging.steady_state import Segment, analyse
+from compilegate.domain.optional import without_none
 from compilegate.domain.records.production import TEAM
 from compilegate.domain.workload.model import BASELINE, QUALITY_RUNS, Policy, Quality
 
@@ -390,7 +391,7 @@ def finished(runs: Sequence[FullRun]) -> list[FullRun]:
 
 def metrics(runs: Sequence[FullRun]) -> list[float]:
     """Final metrics of the runs that have one, in the order of time."""
-    return [run.metric for run in finished(runs) if run.metric is not None]
+    return without_none(run.metric for run in finished(runs))
 
 
 def walls(runs: Sequence[FullRun]) -> list[float]:

@@ -29,6 +29,7 @@ from compilegate.domain.judging.drift import KAPPA, allowed_drift, history_weigh
 from compilegate.domain.judging.evidence import Arm, Evidence, FullRun, metrics
 from compilegate.domain.judging.run_work import ComparableWalls
 from compilegate.domain.judging.speed import log_price_ratio
+from compilegate.domain.optional import without_none
 
 # The check of an alarm: pairs of runs, one of each arm in turns, until they say enough.
 #
@@ -196,7 +197,7 @@ class Monitor:
 
     def learn(self, run: FullRun) -> None:
         """Add a baseline run to the reference."""
-        self.new += self._figures([run])
+        self.new += without_none([self.figure(run)])
 
     def sees(self, run: FullRun) -> bool:
         """Whether a run has a figure, and something that it can be compared with."""
@@ -222,7 +223,7 @@ class Monitor:
 
         Where the baseline keeps failing, all its earlier runs count as some of today.
         """
-        mine, today = self._figures(ours), self._figures(theirs)
+        mine, today = without_none(map(self.figure, ours)), without_none(map(self.figure, theirs))
         known = [*self.old, *self.new]
         earlier = (mean(known), history_weight(len(known))) if known else None
         fall = mean_fall(mine, today, earlier=earlier)
@@ -232,9 +233,6 @@ class Monitor:
         return look(
             fall, shift=self.checked_shift, tolerated=self.tolerated, spread=spread, last=last
         )
-
-    def _figures(self, runs: Sequence[FullRun]) -> list[float]:
-        return [value for run in runs if (value := self.figure(run)) is not None]
 
 
 def quality_monitor(evidence: Evidence, promoted: Arm) -> Monitor:

@@ -19,6 +19,7 @@ from compilegate.domain.judging.evidence import Arm, Evidence, runs_apart, walls
 from compilegate.domain.judging.quality import first_runs
 from compilegate.domain.judging.speed import SPEED_LOOKS
 from compilegate.domain.judging.whole_job import usd_per_run
+from compilegate.domain.optional import without_none
 from compilegate.domain.workload.model import BASELINE
 
 # Value of information: whether the next measurement is worth its price.
@@ -226,5 +227,5 @@ def _runs_usd(evidence: Evidence, runs: Sequence[RequestedFullRun]) -> float | N
     if evidence.plan.usd_per_quality_run is not None:
         return evidence.plan.usd_per_quality_run * len(runs)
     prices = {arm.name: usd_per_run(arm, evidence) for arm in evidence.arms}
-    usd = [price for run in runs if (price := prices[run.arm]) is not None]
+    usd = without_none(prices[run.arm] for run in runs)
     return math.fsum(usd) if len(usd) == len(runs) else None

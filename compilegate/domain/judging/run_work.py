@@ -26,6 +26,7 @@ from statistics import median
 
 from compilegate.domain.decision import SHADOW
 from compilegate.domain.judging.evidence import Arm, Evidence, FullRun, finished
+from compilegate.domain.optional import without_none
 from compilegate.domain.outside import is_figure
 from compilegate.domain.workload.model import BASELINE
 
@@ -170,8 +171,7 @@ class RunCheck:
     @cached_property
     def _usual_gap(self) -> float | None:
         """Seconds that the clocks of the baseline's runs usually leave out."""
-        gaps = [_gap(run) for run in timed(self.evidence.baseline.full_runs)]
-        known = [gap for gap in gaps if gap is not None]
+        known = without_none(map(_gap, timed(self.evidence.baseline.full_runs)))
         return median(known) if known else None
 
     def _contradiction(self, run: FullRun) -> str | None:
@@ -276,8 +276,7 @@ class ComparableWalls:
 
     def of(self, runs: Sequence[FullRun]) -> list[float]:
         """Seconds of those that can be compared, in the order of time."""
-        every = [self.seconds(run) for run in finished(runs)]
-        return [seconds for seconds in every if seconds is not None]
+        return without_none(map(self.seconds, finished(runs)))
 
     def seconds(self, run: FullRun) -> float | None:
         """Seconds at equal work, None for a run that was not timed or did other work.
@@ -323,7 +322,7 @@ def _usual_share(baseline: Arm) -> float | None:
     """
     runs = timed(baseline.full_runs)
     for some in ([run for run in runs if run.mode == SHADOW], runs):
-        known = [steps for run in some if (steps := steps_of(run)) is not None]
+        known = without_none(map(steps_of, some))
         if known:
             return median(known) / baseline.steps_or_one
     return None

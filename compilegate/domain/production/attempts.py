@@ -83,13 +83,13 @@ class AttemptEnd:
 
 @dataclass(frozen=True)
 class JobEvidence:
-    """A completed job's run as evidence has it; ``problem`` says why there is none.
+    """A completed job's run as evidence has it; ``problem`` says why there is none, else empty.
 
     ``ended_examined``: the job did not complete, its run did, and was being examined.
     """
 
     result: Mapping[str, Any] = field(default_factory=dict)
-    problem: str | None = None
+    problem: str = ""
     ended_examined: bool = False
 
 

@@ -247,16 +247,17 @@ def choose_run(inputs: BeginInput) -> BegunRun:
         flag_told=reading.explanation,
         tags=choice.tags,
     )
-    problem = jobs.problem(begun, Attempt())
-    if problem is not None and begun.arm != BASELINE:
+    try:
+        jobs.request(begun, Attempt())
+    except InvalidInputError as problem:
+        if begun.arm == BASELINE:
+            raise
         begun = replace(
             begun, arm=BASELINE, why=UNFIT, overrides={}, confirm=False, canary=None,
             decision_id=None, flag_problem=UNFIT, tags={},
             flag_told=f"{begun.arm} does not fit the registered job: {problem}",
         )  # fmt: skip
-        problem = jobs.problem(begun, Attempt())
-    if problem is not None:
-        raise problem
+        jobs.request(begun, Attempt())
     return begun
 
 

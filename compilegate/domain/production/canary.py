@@ -93,7 +93,7 @@ def open_slot(history: WorkloadHistory, *, now: int, job: str) -> Choice | None:
     trial measures: the candidate's changes were never tried on that.
     """
     for one in open_rounds(history, now):
-        if one.job != job or result_ending(one, history) is not None:
+        if one.job != job or result_ending(one, history):
             continue
         ended = results(one, history)
         # Those on their way to a result.
@@ -159,8 +159,8 @@ def held_runs(history: WorkloadHistory, trial: str) -> list[ProductionRun]:
     ]
 
 
-def result_ending(canary: CanaryRound, history: WorkloadHistory) -> str | None:
-    """Why the round is over by its results, None while it is not.
+def result_ending(canary: CanaryRound, history: WorkloadHistory) -> str:
+    """Why the round is over by its results, empty while it is not.
 
     A candidate that crashed, or ran without its change, is judged on that: production makes no
     more of it, and the baseline's slots that are left would change nothing.
@@ -169,12 +169,12 @@ def result_ending(canary: CanaryRound, history: WorkloadHistory) -> str | None:
     candidates = [run for run in ended if run is not None and run.arm != BASELINE]
     if any(not run.finished or run.without_change for run in candidates):
         return LOST
-    return None if None in ended else COMPLETE
+    return "" if None in ended else COMPLETE
 
 
-def round_ending(canary: CanaryRound, history: WorkloadHistory) -> str | None:
-    """Why the round is over whatever run comes next, None while it is not."""
-    return result_ending(canary, history) or (RETIRED if history.is_retired else None)
+def round_ending(canary: CanaryRound, history: WorkloadHistory) -> str:
+    """Why the round is over whatever run comes next, empty while it is not."""
+    return result_ending(canary, history) or (RETIRED if history.is_retired else "")
 
 
 def effect_of_run(
@@ -189,8 +189,8 @@ def effect_of_run(
     over = []
     for one in history.rounds:
         moved_on = job not in (None, one.job) and run.started_at > one.at
-        reason = one.closed or round_ending(one, history) or (CHANGED if moved_on else None)
-        if reason is not None and not one.reported:
+        reason = one.closed or round_ending(one, history) or (CHANGED if moved_on else "")
+        if reason and not one.reported:
             over.append((one, reason))
     # A model that comes too late is unproven; where the trial's verdict does, that comes later and
     # tags it again. A round that is complete may have ended with this very run.

@@ -75,8 +75,8 @@ TEAM_STARTED, UNKNOWN_ARM = "team", "unknown"
 
 def refusal(
     workload: str, described: Mapping[str, Any], tags: Mapping[str, str], *, stage: str
-) -> str | None:
-    """Why a job is not a team's production run of this workload and deployment, None where it is.
+) -> str:
+    """Why a job is not a team's production run of this workload and deployment; empty where it is.
 
     Every deployment of an account gets the events of every team's job; a job may name whose flag
     it read.
@@ -92,7 +92,7 @@ def refusal(
     followed = tags.get(naming.TAG_DEPLOYMENT)
     if followed not in (None, stage):
         return f"{job} followed the flag of the deployment {followed}, not of {stage}"
-    return None
+    return ""
 
 
 def job_of_another_role(

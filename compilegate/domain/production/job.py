@@ -85,11 +85,3 @@ class RunJobs:
         request = production_request(self.trained.workload, arm, job, context)
         self.limits.check(request)
         return request
-
-    def problem(self, begun: BegunRun, attempt: Attempt) -> InvalidInputError | None:
-        """Why the attempt's job cannot be built, None where it can."""
-        try:
-            self.request(begun, attempt)
-        except InvalidInputError as error:
-            return error
-        return None

@@ -72,13 +72,13 @@ class EndedAttempt:
 class AttemptOutcome:
     """What is recorded of an attempt, after the jobs of ``stop`` were stopped.
 
-    ``fallbacks`` are the instance types that the team allows and that were considered: why the job
-    cannot run on one, None where it can.
+    ``refused`` are the instance types that the team allows and on which the job cannot run, with
+    the reason.
     """
 
     record: ProductionRun | CapacityWait
     stop: tuple[str, ...] = ()
-    fallbacks: Mapping[str, InvalidInputError | None] = field(default_factory=dict)
+    refused: Mapping[str, InvalidInputError] = field(default_factory=dict)
 
 
 def attempt_outcome(ended: EndedAttempt) -> AttemptOutcome:
@@ -101,19 +101,22 @@ def attempt_outcome(ended: EndedAttempt) -> AttemptOutcome:
     if ended.end.ending is not Ending.NO_CAPACITY:
         return AttemptOutcome(attempt_run(ended), stop)
     number = ended.reported.attempt.number + 1
-    fallbacks = {
-        one: ended.jobs.problem(begun, attempts.Attempt(number, instance_type=one))
-        for one in ended.workload.training.fallback_instances
-    }
+    fallbacks, refused = list[str](), dict[str, InvalidInputError]()
+    for one in ended.workload.training.fallback_instances:
+        try:
+            ended.jobs.request(begun, attempts.Attempt(number, instance_type=one))
+            fallbacks.append(one)
+        except InvalidInputError as error:
+            refused[one] = error
     following = attempts.next_wait(
         ended.waits,
-        [one for one, refused in fallbacks.items() if refused is None],
+        fallbacks,
         attempts.most_wait_seconds(ended.workload),
         first_seconds=reported.first_wait_seconds,
     )
     if following is None:
         gave_up = f"gave up waiting for machines: {ended.end.reason}"
-        return AttemptOutcome(attempt_run(ended, gave_up=gave_up), stop, fallbacks)
+        return AttemptOutcome(attempt_run(ended, gave_up=gave_up), stop, refused)
     began, over = times(ended.described, otherwise=float(ended.now))
     wait = CapacityWait(
         at=ended.now,
@@ -126,11 +129,11 @@ def attempt_outcome(ended: EndedAttempt) -> AttemptOutcome:
         wait_seconds=following.seconds,
         next_instance_type=following.instance_type,
     )
-    return AttemptOutcome(wait, stop, fallbacks)
+    return AttemptOutcome(wait, stop, refused)
 
 
-def attempt_run(ended: EndedAttempt, *, gave_up: str | None = None) -> ProductionRun:
-    """The record of the attempt; ``gave_up`` says why it was not run at all."""
+def attempt_run(ended: EndedAttempt, *, gave_up: str = "") -> ProductionRun:
+    """The record of the attempt; ``gave_up`` says why it was not run, empty where it was."""
     begun, attempt, end = ended.begun, ended.reported.attempt, ended.end
     chosen, fallback = attempt.as_chosen, attempt.instance_type
     result, counts, reason = judged_result(end, ended.evidence, begun.seed)
@@ -139,7 +142,7 @@ def attempt_run(ended: EndedAttempt, *, gave_up: str | None = None) -> Productio
         counts = False
         if end.ending is Ending.COMPLETED:
             reason = f"trained on {fallback} because the usual type had no capacity: no evidence"
-    if gave_up is not None:
+    if gave_up:
         status, counts, reason = NOT_RUN, False, gave_up
     began, over = times(ended.described, otherwise=float(ended.now))
     billable = billable_seconds(ended.described)
@@ -181,7 +184,7 @@ def judged_result(
     """An ended job's run, whether it is evidence, and why it is not or did not finish."""
     result, problem = evidence.result, evidence.problem
     if end.ending is Ending.COMPLETED:
-        return result, problem is None, problem or result.get("reason")
+        return result, not problem, problem or result.get("reason")
     # A job that did not complete is a result, not missing data.
     unfinished = {
         "seed": seed, "metric": None, "wall_seconds": None, "finished": False, "reason": end.reason,

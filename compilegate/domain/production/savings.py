@@ -22,6 +22,7 @@ from compilegate.domain import utc
 from compilegate.domain.arithmetic import mean
 from compilegate.domain.economics import known_usd, micro_usd
 from compilegate.domain.failures import COMPLETED
+from compilegate.domain.optional import largest, without_none
 from compilegate.domain.outside import is_figure
 from compilegate.domain.production.ratio import NORMAL_QUANTILE, Point, Ratio, ratio_of
 from compilegate.domain.records.production import ProductionRun
@@ -174,7 +175,7 @@ def sum_of(by_run: Sequence[RunSaving], usd_per_run: float | None = None) -> Sav
     """The sums over some of the candidate's runs; ``usd_per_run`` as above."""
     compared = sum(one.compared for one in by_run)
     failed = sum(not one.run.finished for one in by_run)
-    priced = [one.micro_usd for one in by_run if one.micro_usd is not None]
+    priced = without_none(one.micro_usd for one in by_run)
     return Savings(
         runs=len(by_run),
         compared_runs=compared,
@@ -183,7 +184,7 @@ def sum_of(by_run: Sequence[RunSaving], usd_per_run: float | None = None) -> Sav
         priced_runs=len(priced),
         micro_usd=sum(priced),
         se_micro_usd=sum(one.se_micro_usd for one in by_run),
-        baseline_at=_latest(one.baseline_at for one in by_run),
+        baseline_at=largest(one.baseline_at for one in by_run),
         expected_usd=None if usd_per_run is None else usd_per_run * compared,
     )
 
@@ -191,7 +192,7 @@ def sum_of(by_run: Sequence[RunSaving], usd_per_run: float | None = None) -> Sav
 def total(parts: Sequence[Savings]) -> Savings:
     """The sum of several promotions' savings; the estimate only where each has one."""
     expected = [part.expected_usd for part in parts if part.compared_runs]
-    estimates = [usd for usd in expected if usd is not None]
+    estimates = without_none(expected)
     complete = bool(estimates) and len(estimates) == len(expected)
     return Savings(
         runs=sum(part.runs for part in parts),
@@ -201,7 +202,7 @@ def total(parts: Sequence[Savings]) -> Savings:
         priced_runs=sum(part.priced_runs for part in parts),
         micro_usd=sum(part.micro_usd for part in parts),
         se_micro_usd=sum(part.se_micro_usd for part in parts),
-        baseline_at=_latest(part.baseline_at for part in parts),
+        baseline_at=largest(part.baseline_at for part in parts),
         expected_usd=math.fsum(estimates) if complete else None,
     )
 
@@ -264,8 +265,10 @@ class _Month:
     def saving(self, run: ProductionRun) -> RunSaving:
         """What a candidate's run saved; one that failed saved nothing and cost its price."""
         usd = known_usd(run.usd)
-        if usd is None or not run.finished:
-            return RunSaving(run, None if usd is None else -micro_usd(usd))
+        if usd is None:
+            return RunSaving(run, None)
+        if not run.finished:
+            return RunSaving(run, -micro_usd(usd))
         ratio = self._ratio(run.arm)
         if ratio is None or run.key not in self.whole:
             return RunSaving(run, None)
@@ -287,18 +290,15 @@ class _Month:
 
     def _ratio(self, arm: str) -> Ratio | None:
         if arm not in self.ratios:
-            self.ratios[arm] = self._measured(arm)
+            both = sorted(self.by_arm[BASELINE] + self.by_arm[arm], key=lambda one: one.started_at)
+            self.ratios[arm] = ratio_of(
+                [
+                    Point(run.started_at, math.log(run.usd), run.arm == BASELINE)
+                    for run in both
+                    if run.usd
+                ]
+            )
         return self.ratios[arm]
-
-    def _measured(self, arm: str) -> Ratio | None:
-        both = sorted(self.by_arm[BASELINE] + self.by_arm[arm], key=lambda one: one.started_at)
-        return ratio_of([
-            Point(run.started_at, math.log(run.usd), run.arm == BASELINE) for run in both if run.usd
-        ])  # fmt: skip
-
-
-def _latest(times: Iterable[float | None]) -> float | None:
-    return max((at for at in times if at is not None), default=None)
 
 
 def _with_whole_work(
@@ -313,13 +313,13 @@ def _with_whole_work(
     for run, own in runs:
         if not run.finished:
             continue
-        if run.arm == BASELINE:
-            if run.counts and own is not None:
-                before.clear()
-        elif own is not None and before and _did_less(own, before):
-            continue
-        if run.counts and own is not None:
-            before.append(own)
+        if own is not None:
+            if run.arm != BASELINE and before and _did_less(own, before):
+                continue
+            if run.counts:
+                if run.arm == BASELINE:
+                    before.clear()
+                before.append(own)
         yield run.key
 
 

@@ -20,6 +20,7 @@ from compilegate.domain.flag import OFF, Flag
 from compilegate.domain.flag_change import REVERT
 from compilegate.domain.judging.evidence import PROBATION
 from compilegate.domain.judging.evidence_file import read_full_run
+from compilegate.domain.optional import without_none
 from compilegate.domain.production.fingerprint import recorded, stale_reasons
 from compilegate.domain.production.history import Promotion
 from compilegate.domain.production.savings import metric_of, wall_seconds_of
@@ -67,23 +68,23 @@ def watched_runs(runs: Iterable[ProductionRun], promotion: Promotion) -> Watched
         mine = run.arm == promotion.candidate and run.canary is None
         if run.started_at < promotion.at or not (mine or run.arm == BASELINE):
             continue
-        problem = unreadable(run) if run.counts else None
-        if problem is not None:
+        problem = unreadable(run) if run.counts else ""
+        if problem:
             unread.append((run, problem))
         elif run.counts:
             judged.append(run)
         if mine:
-            unseen = [] if run.counts and problem is None else [*unseen, run]
+            unseen = [] if run.counts and not problem else [*unseen, run]
     return Watched(tuple(judged), tuple(unread), tuple(unseen))
 
 
-def unreadable(run: ProductionRun) -> str | None:
-    """What keeps the judge from reading a run, None where nothing does."""
+def unreadable(run: ProductionRun) -> str:
+    """What keeps the judge from reading a run, empty where nothing does."""
     try:
         read_full_run(_evidence(run, 0))
     except InvalidEvidenceError as error:
         return str(error)
-    return None
+    return ""
 
 
 def row_at_the_end(runs: Sequence[ProductionRun], promotion: Promotion) -> list[ProductionRun]:
@@ -153,9 +154,8 @@ def _quality(evidence: Mapping[str, Any], earlier: Iterable[ProductionRun]) -> D
     if quality.get("history"):
         return quality
     past = history_runs(evidence, earlier)[-HISTORY_RUNS:]
-    walls = [wall for run in past if (wall := wall_seconds_of(run)) is not None]
     quality["history"] = [metric_of(run) for run in past]
-    quality.setdefault("history_wall_seconds", walls)
+    quality.setdefault("history_wall_seconds", without_none(map(wall_seconds_of, past)))
     return quality
 
 
@@ -169,7 +169,7 @@ def history_runs(
         run
         for run in sorted(earlier, key=WHEN)
         if run.arm == BASELINE and run.counts and run.finished and run.job not in own
-        if unreadable(run) is None
+        if not unreadable(run)
         if metric_of(run) is not None
         if not stale_reasons(trial, recorded([run.result]))
     ]

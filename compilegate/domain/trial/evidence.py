@@ -133,16 +133,6 @@ class TrialEvidence:
         """The evidence that these records are as well."""
         return replace(self, records=replace(self.records, jobs=(*self.records.jobs, *more)))
 
-    def with_lost_round(self, number: int) -> TrialEvidence:
-        """The evidence with a round in which the cloud could not run a job."""
-        lost = (*self.records.lost_rounds, number)
-        return replace(self, records=replace(self.records, lost_rounds=lost))
-
-    def with_waited_round(self, number: int) -> TrialEvidence:
-        """The evidence with a round that waited for the account's quota."""
-        waited = (*self.records.waited_rounds, number)
-        return replace(self, records=replace(self.records, waited_rounds=waited))
-
     @cached_property
     def jobs(self) -> tuple[JobRecord, ...]:
         """One record of each job: of several the first runs and the latest price count."""

@@ -14,7 +14,7 @@ from compilegate.domain import job_output, naming
 from compilegate.domain.argument_text import decoded_document
 from compilegate.domain.decision import SHADOW, Decision, Verdict
 from compilegate.domain.errors import CompilegateError, InvalidEvidenceError
-from compilegate.domain.failures import COMPLETED, IN_PROGRESS, STOPPED, explain_job
+from compilegate.domain.failures import COMPLETED, STOPPED, explain_job
 from compilegate.domain.judging.evidence import FullRun, SpeedRun
 from compilegate.domain.judging.evidence_file import read_full_run, read_speed_run
 from compilegate.domain.judging.probation import Judge
@@ -108,11 +108,6 @@ class EndedJob:
         return replace(ended, described=described)
 
     @property
-    def still_trains(self) -> bool:
-        """Whether SageMaker has it in progress, whatever was reported."""
-        return self.described.get("TrainingJobStatus") == IN_PROGRESS
-
-    @property
     def was_stopped(self) -> bool:
         """Whether somebody stopped it; a job that reached a limit failed."""
         return self.status == STOPPED and not self.infrastructure and not self.timed_out
@@ -139,10 +134,6 @@ class EndedJob:
         if self.status != COMPLETED or not self.run.is_speed:
             return ()
         return asked_arms(self.described.get("HyperParameters") or {})
-
-    def controls(self, arms: Sequence[ArmPlan]) -> tuple[str, ...]:
-        """Names of the controls that it measures, none for a job that decides."""
-        return controls_of(self.run, arms)
 
     def cut_off(self, max_runtime_hours: float) -> bool:
         """Whether it reached a limit that the budget set, below the workload's own."""
@@ -185,7 +176,7 @@ def judge_with(
     Controls come last: each is accepted only if all of the evidence can be judged with it.
     """
     new = [job for job in ended if job.job not in evidence.records.with_runs]
-    controls = [job for job in new if job.controls(evidence.plan.arms)]
+    controls = [job for job in new if controls_of(job.run, evidence.plan.arms)]
     try:
         for job in new:
             if job not in controls:
@@ -203,12 +194,6 @@ def judge_with(
         return evidence, Decision.of_this_judge(
             name, f"{trial}-invalid", stage, Verdict.INVALID, reasons
         )
-
-
-def price_record(job: EndedJob, evidence: TrialEvidence, *, now: int) -> JobRecord:
-    """What a job has cost."""
-    usd = usd_of(job.run, job.described, evidence.plan.arms, now=now)
-    return JobRecord(job.job, usd=usd, at=now)
 
 
 def usd_of(

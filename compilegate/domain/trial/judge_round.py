@@ -15,18 +15,20 @@ from typing import Any
 from compilegate.domain import naming
 from compilegate.domain.decision import Decision, QualityStep, RequestedFullRun, SpeedStep, Verdict
 from compilegate.domain.errors import CompilegateError
+from compilegate.domain.failures import IN_PROGRESS
 from compilegate.domain.judging.probation import Judge
 from compilegate.domain.naming import RunId
 from compilegate.domain.planning.arms import ArmPlan, controls_of
 from compilegate.domain.request.build import JobContext, quality_request, speed_request
 from compilegate.domain.trial.evidence import (
     ENDINGS,
+    JobRecord,
     ProductionFacts,
     TrialEvidence,
     TrialRecords,
     production_records,
 )
-from compilegate.domain.trial.jobs import EndedJob, judge_with, price_record
+from compilegate.domain.trial.jobs import EndedJob, judge_with, usd_of
 from compilegate.domain.trial.limits import PlannedStep
 from compilegate.domain.trial.plan import RecordedPlan
 from compilegate.domain.workload.model import Workload
@@ -109,9 +111,13 @@ def judge_round(facts: RoundFacts, judge: Judge) -> RoundOutcome:
     before = _before_its_jobs(facts)
     evidence, decision = judge_with(facts.ended, before, judge, trial=facts.trial)
     # Also those whose end was reported: the machine gave up waiting, its answer was lost.
-    stop = tuple(job.job for job in (*facts.ended, *facts.duplicates) if job.still_trains)
+    stop = tuple(
+        job.job
+        for job in (*facts.ended, *facts.duplicates)
+        if job.described.get("TrainingJobStatus") == IN_PROGRESS
+    )
     # The jobs that may end a round or a trial: those of no control.
-    deciding = [job for job in facts.ended if not job.controls(facts.plan.arms)]
+    deciding = [job for job in facts.ended if not controls_of(job.run, facts.plan.arms)]
     step, following = decision.next, None
     if decision.verdict is Verdict.CONTINUE:
         failure = _failure(deciding, evidence)
@@ -188,18 +194,19 @@ def _quality_requests(
 
 def _before_its_jobs(facts: RoundFacts) -> TrialEvidence:
     """Evidence of the rounds before, with what was spent, lost and made by production since."""
-    evidence = TrialEvidence(facts.workload, facts.plan, facts.records)
-    lacking = [
-        job for job in facts.ended if job.infrastructure and not job.controls(facts.plan.arms)
-    ]
+    arms, records, now = facts.plan.arms, facts.records, facts.now
+    lacking = [job for job in facts.ended if job.infrastructure and not controls_of(job.run, arms)]
     if any(not job.waited for job in lacking):
-        evidence = evidence.with_lost_round(facts.round)
+        records = replace(records, lost_rounds=(*records.lost_rounds, facts.round))
     elif lacking:
-        evidence = evidence.with_waited_round(facts.round)
-    prices = [price_record(job, evidence, now=facts.now)
-              for job in (*facts.ended, *facts.duplicates)]  # fmt: skip
+        records = replace(records, waited_rounds=(*records.waited_rounds, facts.round))
+    evidence = TrialEvidence(facts.workload, facts.plan, records)
+    prices = [
+        JobRecord(job.job, usd=usd_of(job.run, job.described, arms, now=now), at=now)
+        for job in (*facts.ended, *facts.duplicates)
+    ]
     production = production_records(
-        facts.production, evidence, trial=facts.trial, code=facts.code, now=facts.now
+        facts.production, evidence, trial=facts.trial, code=facts.code, now=now
     )
     return evidence.with_records(*prices, *production)
 
@@ -252,7 +259,7 @@ def round_effect(job: EndedJob, arms: Sequence[ArmPlan], *, jobs_in_round: int) 
     ``arms`` are the plan's, needed only for a job of a node group. A control decides nothing, and
     a quota that left no room for a job says nothing about the others.
     """
-    if job.run.group and job.controls(arms):
+    if job.run.group and controls_of(job.run, arms):
         return RoundEffect.NONE
     if job.infrastructure or job.stopped_by_others:
         return RoundEffect.NONE if job.waited else RoundEffect.STOP

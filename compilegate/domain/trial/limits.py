@@ -26,10 +26,7 @@ from compilegate.domain.workload.model import BASELINE, HOUR, job_seconds
 
 @dataclass(frozen=True)
 class ExpectedJob:
-    """One job of a step: its cluster, the cluster's price per hour, and the seconds it should take.
-
-    ``stopping_usd`` is what it costs to stop it: it is billed until it has ended.
-    """
+    """One job of a step: its cluster, that cluster's price, and the seconds that it should take."""
 
     cluster: Cluster
     usd_per_hour: float
@@ -39,11 +36,6 @@ class ExpectedJob:
     def usd(self) -> float:
         """What it should cost."""
         return self.usd_per_hour * self.seconds / HOUR
-
-    @property
-    def stopping_usd(self) -> float:
-        """What it costs to stop it."""
-        return self.usd_per_hour * STOP_SECONDS / HOUR
 
 
 @dataclass(frozen=True)
@@ -261,4 +253,5 @@ def _usd(jobs: Iterable[ExpectedJob]) -> float:
 
 
 def _stopping_usd(jobs: Iterable[ExpectedJob]) -> float:
-    return math.fsum(job.stopping_usd for job in jobs)
+    """What it costs to stop them: a job is billed until it has ended."""
+    return math.fsum(job.usd_per_hour * STOP_SECONDS / HOUR for job in jobs)

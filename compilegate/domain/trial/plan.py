@@ -188,7 +188,7 @@ def quality_mode(
     """
     policy = measured.workload.policy.quality_runs
     why = _why_not(measured, registration, produced, history)
-    if why is not None:
+    if why:
         return QualityMode(policy, SHADOW, why if policy != SHADOW else None)
     return QualityMode(policy, policy, beside=True)
 
@@ -198,8 +198,8 @@ def _why_not(
     registration: Registration | None,
     produced: TrainedJob | None,
     history: WorkloadHistory,
-) -> str | None:
-    """Why production cannot make runs of the trial, None where it can."""
+) -> str:
+    """Why production cannot make runs of the trial, empty where it can."""
     if registration is None or produced is None:
         return "the workload is not registered with production (compilegate register)"
     if not registration.active:
@@ -226,4 +226,4 @@ def _why_not(
         f"{training.unsaid_start} may hold an earlier run's model, in which case each arm would go "
         "on from the other's: say so or not in training.starts_from"
     )
-    return unsaid if training.unsaid_start else None
+    return unsaid if training.unsaid_start else ""

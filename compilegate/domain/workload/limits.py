@@ -25,7 +25,7 @@ from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.expected import Reading
 from compilegate.domain.naming import LAUNCHER
 from compilegate.domain.service_limits import Shapes, violations
-from compilegate.domain.workload.model import BASELINE, Training, Workload
+from compilegate.domain.workload.model import BASELINE, Workload
 from compilegate.domain.workload.names import PARTITIONING
 
 # Field of the workload file, the value, its shape in the model.
@@ -99,7 +99,10 @@ def _counted(workload: Workload) -> Iterator[tuple[str, Sized, str]]:
 
 def _limited(workload: Workload) -> Iterator[Limited]:
     training = workload.training
-    yield from _inputs(training)
+    for channel, uri in training.inputs.items():
+        yield f"training.inputs.{channel}", channel, "ChannelName"
+        if "://" in uri:
+            yield f"training.inputs.{channel}", uri, "S3Uri"
     for index, group in enumerate(training.instance_groups):
         yield f"training.instance_groups[{index}].name", group.name, "InstanceGroupName"
     yield from _entries("training.environment", training.environment, "TrainingEnvironment")
@@ -112,13 +115,6 @@ def _limited(workload: Workload) -> Iterator[Limited]:
     if workload.owner is not None:
         yield "owner", workload.owner, "TagValue"
     yield "quality.metric", workload.quality.metric, "MetricName"
-
-
-def _inputs(training: Training) -> Iterator[Limited]:
-    for channel, uri in training.inputs.items():
-        yield f"training.inputs.{channel}", channel, "ChannelName"
-        if "://" in uri:
-            yield f"training.inputs.{channel}", uri, "S3Uri"
 
 
 def _hyperparameters(place: str, values: Mapping[str, Any], entry_point: str) -> Iterator[Limited]:

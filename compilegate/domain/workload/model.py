@@ -199,8 +199,8 @@ class Training(Section):
         return (job_seconds(self.max_runtime_hours) + self.spot_waiting_seconds) / HOUR
 
     @property
-    def unsaid_start(self) -> str | None:
-        """Path of what may hold an earlier run's model, where the file does not say what does."""
+    def unsaid_start(self) -> str:
+        """Path of what may hold an earlier run's model, empty where the file says what does."""
         inputs, options = self.inputs, self.hyperparameters.items()
         places = [
             *(f"inputs.{name}" for name in inputs if _CHANNEL_OF_WEIGHTS.fullmatch(name)),
@@ -210,7 +210,7 @@ class Training(Section):
                 if _OPTION_OF_WEIGHTS.fullmatch(name) and str(value).strip().lower() not in _OFF
             ),
         ]
-        return f"training.{places[0]}" if places and self.starts_from is None else None
+        return f"training.{places[0]}" if places and self.starts_from is None else ""
 
     def problems(self) -> Iterator[Problem]:
         """Waiting, other instance types and groups that do not fit the job."""

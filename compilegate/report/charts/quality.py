@@ -15,6 +15,7 @@ from compilegate.domain.decision import (
 from compilegate.domain.formats import UNKNOWN, Format, count, duration, percent, significant
 from compilegate.domain.judging.evidence import FullRun
 from compilegate.domain.judging.measured import Measured, Reference
+from compilegate.domain.optional import without_none
 from compilegate.report import statements
 from compilegate.report.charts.figure import (
     DASHED,
@@ -103,7 +104,7 @@ def _runs_figure(measured: Measured, reference: Reference | None) -> Figure:
     values = [x for mark in marks if isinstance(mark, Points) for x in mark.x]
     if reference is not None:
         rules = _reference_rules(measured, reference)
-        values += [rule.x for rule in rules if rule.x is not None]
+        values += without_none(rule.x for rule in rules)
         marks = [*rules, *marks]
     scale = axis(measured.evidence.quality.metric, values, show=_figures(values))
     marks += row_names(names, scale.low)
@@ -231,7 +232,7 @@ def _loss_figure(
     title = "seconds of training" if over_time else "optimizer step"
     return Figure(
         axis(title, [x for line in lines for x in line.x], show=count, room=0.02),
-        axis("loss", [y for line in lines for y in line.y if y is not None], grid=True),
+        axis("loss", without_none(y for line in lines for y in line.y), grid=True),
         lines,
     )
 
@@ -265,8 +266,7 @@ def _values(runs: Sequence[Curve], step: int, part: int) -> list[float]:
 def _loss_finding(measured: Measured, curves: Sequence[Sequence[Curve]]) -> str:
     ends = []
     for arm, runs in zip(measured.arms, curves, strict=True):
-        last = [list(run.values())[-1][1] for run in runs if run]
-        times = [seconds for seconds in last if seconds is not None]
+        times = without_none(list(run.values())[-1][1] for run in runs if run)
         if times:
             ends.append(f"{arm.name} {duration(statistics.fmean(times))}")
     if not ends:

@@ -51,9 +51,8 @@ def record_run(event: Mapping[str, Any], *, services: Services) -> dict[str, Any
         )
     ended = read_attempt(end, begun, past.waits_of(end.run), services)
     outcome = recorded_run.attempt_outcome(ended)
-    for instance_type, refused in outcome.fallbacks.items():
-        if refused is not None:
-            logger.warning("%s: no fallback to %s: %s", end.workload, instance_type, refused)
+    for instance_type, refused in outcome.refused.items():
+        logger.warning("%s: no fallback to %s: %s", end.workload, instance_type, refused)
     for stopped in outcome.stop:
         services.jobs.stop(stopped)
     written = append_record(outcome.record, ended, services)
@@ -120,7 +119,7 @@ def record_team_run(event: Mapping[str, Any], *, services: Services) -> dict[str
         return _ignored(workload, job, f"SageMaker knows no training job {job}")
     tags = services.jobs.tags(job)
     problem = ended_execution.refusal(workload, described, tags, stage=services.settings.stage)
-    if problem is not None:
+    if problem:
         return _ignored(workload, job, problem)
     try:
         registered = load_registered(workload, services.store).workload
@@ -191,7 +190,7 @@ def record_ended_execution(event: Mapping[str, Any], *, services: Services) -> d
             # Stopped before it is read: the run is recorded with the status that SageMaker then
             # gives.
             services.jobs.stop(attempt.job)
-        gave_up = None if described else f"the execution ended: {end.why}"
+        gave_up = "" if described else f"the execution ended: {end.why}"
         ended = read_attempt(attempt, begun, past.waits_of(begun.run), services)
         append_record(recorded_run.attempt_run(ended, gave_up=gave_up), ended, services)
         answer["recorded"].append(attempt.job)

@@ -22,6 +22,7 @@ from compilegate.domain.judging.judge import judge as shipped_judge
 from compilegate.domain.judging.probation import Judge
 from compilegate.domain.naming import RunId
 from compilegate.domain.outside import BROKEN
+from compilegate.domain.planning.arms import controls_of
 from compilegate.domain.trial.evidence import TrialEvidence, read_records
 from compilegate.domain.trial.jobs import UNKNOWN, EndedJob, OutputRuns, asked_arms
 from compilegate.domain.trial.judge_round import RoundEffect, lost_arms, round_effect
@@ -51,7 +52,7 @@ def ended_job(
         job = replace(job, stopped_by_trial=own)
     if job.job in recorded:
         return job
-    if job.run.group and (job.status != COMPLETED or job.controls(opened.plan.arms)):
+    if job.run.group and (job.status != COMPLETED or controls_of(job.run, opened.plan.arms)):
         # Those that it was asked to measure, none where it was withdrawn.
         key = naming.request_key(opened.trial.workload, opened.trial.trial, job.run.text)
         request = json.loads(services.store.get(key))
@@ -75,7 +76,7 @@ def _output(job: EndedJob, opened: OpenTrial, services: Services) -> OutputRuns:
     except InvalidEvidenceError as error:
         return OutputRuns(unreadable=error)
     except Exception as error:
-        if not isinstance(error, BROKEN) and not job.controls(opened.plan.arms):
+        if not isinstance(error, BROKEN) and not controls_of(job.run, opened.plan.arms):
             raise
         logger.exception("no evidence of %s", job.job)
         own = isinstance(error, CompilegateError)

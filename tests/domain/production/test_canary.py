@@ -143,7 +143,7 @@ def test_production_of_another_job_carries_nothing() -> None:
 
 def test_the_round_is_over_once_every_place_has_its_result() -> None:
     entries = [ROUND.to_entry(), ended("r1", 0, "compile")]
-    assert result_ending(ROUND, history(entries)) is None
+    assert "" == result_ending(ROUND, history(entries))
 
     assert canary.COMPLETE == result_ending(ROUND, history([*entries, ended("r2", 1, "baseline")]))
 
@@ -159,7 +159,7 @@ def test_a_lost_candidate_ends_the_round_and_production_goes_back(result: dict[s
 def test_a_baseline_that_crashed_is_a_result_and_ends_nothing_by_itself() -> None:
     crashed = ended("r2", 1, "baseline", result={"finished": False})
 
-    assert result_ending(ROUND, history([ROUND.to_entry(), crashed])) is None
+    assert "" == result_ending(ROUND, history([ROUND.to_entry(), crashed]))
     assert 0 == position_after(crashed)
 
 

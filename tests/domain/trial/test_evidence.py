@@ -82,11 +82,9 @@ def test_neither_order_nor_repetition_changes_anything(
 
 
 def test_the_fold_job_by_job_is_the_evidence_of_all_records() -> None:
-    running = TrialEvidence(SOUND, PLAN, TrialRecords())
+    running = TrialEvidence(SOUND, PLAN, TrialRecords(lost_rounds=LOST))
     for record in RECORDS:
         running = running.with_records(record)
-    for number in LOST:
-        running = running.with_lost_round(number)
 
     assert assembled(*RECORDS).to_document() == running.to_document()
 
