@@ -238,11 +238,14 @@ def test_a_limit_that_cannot_be_is_refused_before_the_run(tmp_path, monkeypatch,
 
 
 @pytest.mark.parametrize(
-    ("ended_by", "status", "pool_seconds"),
-    [("SIGKILL", -9, 0), ("SIGKILL", -9, 1), ("SIGTERM", 0, 1)],
-)
+    ("ended_by", "place", "status", "pool_seconds"),
+    [
+        ("SIGKILL", "equivalence.examine", -9, 0), ("SIGKILL", "equivalence.examine", -9, 1),
+        ("SIGTERM", "equivalence.examine", 0, 1), ("SIGTERM", "compile_cache.keep", 0, 0),
+    ],
+)  # fmt: skip
 def test_what_ends_the_process_in_the_check_leaves_a_run_that_is_complete_and_examined(
-    tmp_path, ended_by, status, pool_seconds
+    tmp_path, ended_by, place, status, pool_seconds
 ):
     """All that an interpreter waits for at its end has been done by then."""
     code = f"""
@@ -252,7 +255,8 @@ from compilegate_runtime import compile_cache, equivalence, job, kept
 from types import SimpleNamespace
 os.environ["{kept.VARIABLE}"] = kept.LAST
 settings = SimpleNamespace(arm="compile", replicate=0, seed=1, compiler="none")
-equivalence.examine = lambda *_, **__: os.kill(os.getpid(), signal.{ended_by})
+{place} = lambda *_, **__: os.kill(os.getpid(), signal.{ended_by})
+job.leave_process_group = lambda: print("left")
 def late(name, seconds):
     time.sleep(seconds)
     Path(name).touch()
@@ -282,6 +286,7 @@ with job.recorded(settings, 1, 1) as recorder:
     )  # fmt: skip
 
     assert (status, True) == (done.returncode, "said" in done.stdout), done.stderr
+    assert (status == 0) is ("left" in done.stdout)
     left = json.loads((tmp_path / "evidence" / "summary.json").read_text())
     assert (True, True) == (left["finished"], left["examining"])
     kept_of_it = ["of a pool", "of a thread", *(["kept/graph"] if pool_seconds else [])]

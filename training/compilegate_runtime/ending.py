@@ -44,29 +44,46 @@ def _is_at_work(thread):
 
 
 @contextlib.contextmanager
-def ending_within(seconds):
-    """Raise Unseen in the block when its time is over; if it hangs or is stopped, end well.
+def ending_well():
+    """End the process with 0 where it is stopped in the block.
 
-    One of several processes hangs where another has left a collective operation; the run that the
-    block comes after is complete, and its evidence is written: nothing is left to be run again.
+    The run that the block comes after is complete, and its evidence is written: nothing is left to
+    be run again.
+    """
+
+    def stopped(_signal, _frame):
+        raise SystemExit(0)
+
+    with _handled(signal.SIGTERM, stopped):
+        yield
+
+
+@contextlib.contextmanager
+def ending_within(seconds):
+    """Raise Unseen in the block when its time is over; where it hangs, end the process with 0.
+
+    One of several processes hangs where another has left a collective operation.
     """
 
     def over(_signal, _frame):
         raise Unseen("time_exceeded", f"{seconds:.0f} seconds")
 
-    def stopped(_signal, _frame):
-        raise SystemExit(0)
-
     watch = threading.Timer(seconds + HUNG_SECONDS, os._exit, [0])
     watch.daemon = True
-    handlers = {signal.SIGALRM: over, signal.SIGTERM: stopped}
-    before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
-    watch.start()
-    signal.setitimer(signal.ITIMER_REAL, max(seconds, 0.001))
+    with _handled(signal.SIGALRM, over):
+        watch.start()
+        signal.setitimer(signal.ITIMER_REAL, max(seconds, 0.001))
+        try:
+            yield
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            watch.cancel()
+
+
+@contextlib.contextmanager
+def _handled(number, handler):
+    before = signal.signal(number, handler)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        for number, handler in before.items():
-            signal.signal(number, signal.SIG_DFL if handler is None else handler)
-        watch.cancel()
+        signal.signal(number, signal.SIG_DFL if before is None else before)

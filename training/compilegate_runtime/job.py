@@ -101,6 +101,10 @@ def recorded(settings, full_run_steps, steps):
     except (Exception, KeyboardInterrupt) as error:
         recorder.fail(str(error) or type(error).__name__, error=type(error).__name__)
         raise
+    except SystemExit as end:
+        if end.code == 0:  # in the equivalence check, after the run
+            leave_process_group()
+        raise
     finally:
         outcomes.closed()
         recorder.close()

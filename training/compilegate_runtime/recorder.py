@@ -267,16 +267,17 @@ class Recorder:
         """Add the equivalence check's figures; neither its time nor its memory is the run's.
 
         Until every process is through with it the summary says ``examining``: what ends a process
-        there, such as a lack of memory, ends a run that is complete.
+        there, such as a lack of memory, or while it waits for the others, ends a run that is
+        complete.
         """
         weights = kept.weights_asked_for()
         if self.subject is None or weights is None:
             return
         limit, more = kept.limit_seconds(self._full_run_seconds(weights)), {}
-        with contextlib.suppress(Exception):  # the run is complete
+        with contextlib.suppress(Exception), ending.ending_well():
+            self._files.write_summary({**self._summary, "examining": True})
             ending.complete()
             self._ranks.decided("completed", lambda: True)  # the others wait for the first one
-            self._files.write_summary({**self._summary, "examining": True})
             with contextlib.suppress(Unseen), ending.ending_within(limit):
                 more["equivalence"] = equivalence.examine(
                     lambda: memory.with_room(self.subject()), weights=weights, limit_seconds=limit
