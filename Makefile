@@ -60,7 +60,7 @@ lint: build/.dev ## style, import contracts
 types: build/.dev ## mypy strict
 	$(BIN)/mypy
 
-check: lint types test ## what CI runs
+check: lint types test ## before a push: lint, types, the fast tier; .ci/run runs every test
 
 format: dev ## rewrite in the house format
 	$(BIN)/ruff format .

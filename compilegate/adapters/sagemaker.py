@@ -105,7 +105,7 @@ def _by_key(tags: Iterable[Mapping[str, str]]) -> dict[str, str]:
 # The IAM roles of training jobs, made when a workload's first job is requested.
 #
 # A role carries its workload's name as a tag and one policy, the deployment's: it is both what the
-# role may do and its permissions boundary (docs/decisions/0024-one-role-per-workload.md).
+# role may do and its permissions boundary (docs/decisions/0019-one-role-per-workload.md).
 
 
 class ForeignRoleError(CompilegateError):

@@ -43,18 +43,30 @@ class Stop:
             raise KeyboardInterrupt
 
 
-# Module and name of each command, in the order of the help. Those without are found as entry points
+# Module and name of each command, by its part of the help. Those without are found as entry points
 # of other distributions (distributions/checkup, exports, facts, init, judge, local).
-COMMANDS: Mapping[str, tuple[str, str] | None] = {
-    "init": None, "check": ("check", "check"), "doctor": None, "try": None,
-    "schema": ("schema", "schema"), "plan": ("plan", "plan"), "facts": None,
-    "register": ("register", "register"), "train": ("run", "train"), "run": ("run", "run"),
-    "list": ("list", "list_workloads"), "status": ("status", "status"),
-    "unlock": ("operating", "unlock"), "drain": ("operating", "drain"),
-    "digest": ("report", "digest"), "statement": ("statement", "statement"), "judge": None,
-    "report": ("report", "report"), "export": None, "flag": ("flag", "app"), "local": None,
-    "synth": ("synth", "synth"), "demo": None, "demo-production": None,
+SECTIONS: Mapping[str, Mapping[str, tuple[str, str] | None]] = {
+    "Before a trial": {
+        "init": None, "check": ("check", "check"), "doctor": None, "try": None,
+        "schema": ("schema", "schema"), "plan": ("plan", "plan"), "facts": None,
+    },
+    "Trials": {
+        "run": ("run", "run"), "judge": None, "report": ("report", "report"), "export": None,
+    },
+    "Production": {
+        "register": ("register", "register"), "train": ("run", "train"), "flag": ("flag", "app"),
+    },
+    "Every workload": {
+        "list": ("list", "list_workloads"), "status": ("status", "status"),
+        "digest": ("report", "digest"), "statement": ("statement", "statement"),
+    },
+    "The deployment": {
+        "synth": ("synth", "synth"), "unlock": ("operating", "unlock"),
+        "drain": ("operating", "drain"),
+    },
+    "This machine": {"demo": None, "demo-production": None, "local": None},
 }  # fmt: skip
+COMMANDS = {name: place for section in SECTIONS.values() for name, place in section.items()}
 OF_OTHERS = "compilegate.commands"
 # Help reads the same on a terminal and in a file.
 STYLE: dict[str, Any] = {"rich_markup_mode": None, "pretty_exceptions_enable": False}
@@ -62,6 +74,8 @@ STYLE: dict[str, Any] = {"rich_markup_mode": None, "pretty_exceptions_enable": F
 
 class _Commands(ErrorHandlingGroup):
     """Commands that are loaded one by one: to load all of them takes longer than most of them."""
+
+    sections = SECTIONS
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)

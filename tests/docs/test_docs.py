@@ -5,14 +5,18 @@ from __future__ import annotations
 import importlib.util
 import re
 import subprocess
+import tomllib
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import pytest
 import typer
+import yaml
+from typer.testing import CliRunner
 
-from compilegate.cli.main import app
+from compilegate.cli.main import SECTIONS, app
 from compilegate.cli.register import WORDS as OUTCOMES
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -61,6 +65,21 @@ def test_every_command_is_documented_and_shows_an_example(name: str) -> None:
     assert f"compilegate {name}" in (COMMANDS[name].help or "")
 
 
+def test_the_page_of_commands_has_the_sections_of_the_help() -> None:
+    page = (ROOT / "docs" / "commands.md").read_text()
+    listed = re.findall(r"^\*\*(.+)\*\*\n\n((?:- .*\n|  .*\n)+)", page, re.MULTILINE)
+    documented = {
+        title: list(dict.fromkeys(re.findall(r"^- `([\w-]+)", text, re.MULTILINE)))
+        for title, text in listed
+    }
+
+    screen = CliRunner().invoke(app, ["--help"]).stdout
+
+    assert {title: list(names) for title, names in SECTIONS.items()} == documented
+    assert ["Options", *SECTIONS] == re.findall(r"^(\w.*):$", screen, re.MULTILINE)
+    assert typer.main.get_command(app).list_commands(None) == list(chain(*documented.values()))
+
+
 def test_the_page_on_registering_has_every_outcome() -> None:
     page = (ROOT / "docs" / "register.md").read_text()
 
@@ -70,17 +89,38 @@ def test_the_page_on_registering_has_every_outcome() -> None:
 
 
 def test_every_make_target_that_a_page_names_exists() -> None:
-    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
-    targets |= {"diff", "deploy", "destroy"}
     for page in PAGES:
         for named in re.findall(r"(?:^\$ |`)make ([a-z-]+)", page.read_text(), re.MULTILINE):
-            assert named in targets, f"{page.name}: make {named}"
+            assert named in targets(), f"{page.name}: make {named}"
 
 
-def test_every_decision_is_in_the_index() -> None:
-    index = (ROOT / "docs" / "decisions" / "README.md").read_text()
-    for page in (ROOT / "docs" / "decisions").glob("0*.md"):
-        assert page.name in index
+def targets() -> set[str]:
+    return set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+
+
+def test_the_workflow_runs_targets_that_exist_from_the_oldest_python_on() -> None:
+    workflow = yaml.safe_load((ROOT / ".github" / "workflows" / "fast-tier.yml").read_text())
+    job = workflow["jobs"]["fast-tier"]
+    oldest = job["strategy"]["matrix"]["python"][0]
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    runs = " ".join(step.get("run", "") for step in job["steps"])
+
+    assert project["requires-python"] == f">={oldest}"
+    assert set(re.findall(r"[a-z-]+", re.sub(r"make|PYTHON=\w+", "", runs))) <= targets()
+
+
+def test_every_decision_has_the_next_number_a_status_and_its_row_in_the_index() -> None:
+    folder = ROOT / "docs" / "decisions"
+    index = (folder / "README.md").read_text()
+    pages = sorted(folder.glob("0*.md"))
+
+    assert [f"{number:04d}" for number in range(1, len(pages) + 1)] == [
+        page.name[:4] for page in pages
+    ]
+    for page in pages:
+        status = re.search(r"\n\nStatus: (.+)\. Decided on \d{4}-\d\d-\d\d\.\n\n", page.read_text())
+        assert status, page.name
+        assert re.search(rf"\({page.name}\) \| .+ \| {re.escape(status[1])} \|", index), page.name
 
 
 def test_every_path_and_module_that_contributing_names_exists() -> None:

@@ -13,6 +13,7 @@ from stacks.functions import STEPS
 from stacks.states import LAMBDA_SECONDS
 from tests.stacks.conftest import VPC
 from tests.stacks.template import REGION, load
+from tools.step import function_name
 
 MACHINES = ("evaluate", "train")
 VARIABLES = {
@@ -26,9 +27,12 @@ def functions(template):
 
 
 def test_every_step_of_the_table_is_deployed_and_nothing_else(template):
-    deployed = {item["Handler"] for item in functions(template)}
+    """By the name with which tools/step.py finds it."""
+    deployed = {(item["Handler"], item["FunctionName"]) for item in functions(template)}
 
-    assert deployed == {f"lambdas.handlers.{step}" for step in handlers.STEPS}
+    assert deployed == {
+        (f"lambdas.handlers.{step}", function_name(step, "prod")) for step in handlers.STEPS
+    }
 
 
 def test_a_call_of_aws_that_stalls_is_tried_again_within_the_time_of_every_function():

@@ -35,6 +35,7 @@ from compilegate.domain.workload.file import VERSION
 from compilegate.domain.workload.model import Workload, library
 from compilegate.domain.workload.schema import workload_schema
 from compilegate_doctor import COMPILERS, RULES
+from tools import state_machine
 from tools.docs import examples, worked_example
 from tools.docs.folders import with_imports
 from tools.verify_aws.assumptions import load_assumptions
@@ -156,6 +157,14 @@ def _classes() -> str:
     ]  # fmt: skip
     head = ("class", "harmful faults", "missed", "at most missed", "date")
     return table(head, rows) if rows else "This release knows no class.\n"
+
+
+def state_machines(page: str) -> str:
+    """Both state machines, drawn."""
+    for machine in naming.MACHINES:
+        chart = state_machine.drawn(state_machine.definition(machine))
+        page = _between(page, machine, f"```mermaid\n{chart}```\n")
+    return page
 
 
 def compilers(page: str) -> str:
@@ -408,6 +417,7 @@ PAGES: Mapping[Path, Callable[[str], str]] = {
     DOCS / "how-it-decides.md": how_it_decides,
     ELIGIBILITY: lambda page: examples.with_output(eligibility(page)),
     DOCS / "doctor.md": lambda page: examples.with_output(doctor_rules(page)),
+    DOCS / "state-machines.md": state_machines,
     DOCS / "training.md": compilers,
     DOCS / "workload-file.md": workload_keys,
     DOCS / "commands.md": examples.with_output,

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import typer
 from typer.core import TyperGroup
 
 WIDEST = 80
+OTHERS = "Commands"  # the title above those that no section names
 LONGEST_SUMMARY = 1000  # a first sentence is shorter
 # Below this a meaning stands under its name, for beside it words would be broken.
 BESIDE = 60
@@ -67,6 +68,8 @@ class CommandGroup(TyperGroup):
     """Lists its commands with the whole first sentence of each, however narrow the screen is."""
 
     context_class = _Context
+    # Names of commands by the title above them. The others follow.
+    sections: Mapping[str, Collection[str]] = {}
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """The command, whose help then fits the screen as well."""
@@ -76,13 +79,18 @@ class CommandGroup(TyperGroup):
         return command
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """Instead of typer's, which cuts a sentence where the line ends."""
-        commands = ((name, self.get_command(ctx, name)) for name in self.list_commands(ctx))
-        with formatter.section("Commands"):
-            formatter.write_dl(
-                [
-                    (name, command.get_short_help_str(LONGEST_SUMMARY))
-                    for name, command in commands
-                    if command and not command.hidden
-                ]
-            )
+        """Instead of typer's, which cuts a sentence where the line ends; by ``sections``."""
+        commands = {name: self.get_command(ctx, name) for name in self.list_commands(ctx)}
+        listed = {
+            name: command.get_short_help_str(LONGEST_SUMMARY)
+            for name, command in commands.items()
+            if command and not command.hidden
+        }
+        in_sections = {name for names in self.sections.values() for name in names}
+        others = [name for name in listed if name not in in_sections]
+        longest = max(map(len, listed))
+        for title, names in [*self.sections.items(), (OTHERS, others)]:
+            if rows := [(name, listed[name]) for name in names if name in listed]:
+                beside = longest - max(len(name) for name, _ in rows)
+                with formatter.section(title):
+                    formatter.write_dl(rows, col_spacing=2 + beside)

@@ -247,7 +247,7 @@ class Shapes(Section):
 
 @dataclass(frozen=True)
 class Schedule(Section):
-    """How often production trains and how long a run takes; ``team_role``: docs/decisions/0024."""
+    """How often production trains and how long a run takes; ``team_role``: docs/decisions/0019."""
 
     runs_per_week: float = key("of production", "runs per week", above=0.0, high=1e5)
     run_hours: float = key(
