@@ -64,6 +64,11 @@ class Report:
     message: str
     decision: Decision | None
 
+    @property
+    def texts(self) -> dict[str, str]:
+        """The files by their ending."""
+        return {"html": self.html, "md": self.markdown, "json": self.json}
+
 
 def render(trial: TrialReport) -> Report:
     """The report of one trial; the same records always give the same bytes."""
@@ -76,7 +81,7 @@ def render(trial: TrialReport) -> Report:
         "reasons": [reason.as_document() for reason in trial.reasons],
         "full_runs": full_runs(trial),
         **{note.code: dict(note.values) for note in trial.notes},
-        "context": dict(trial.source["context"]),
+        "context": {**trial.source["context"], "simulated": trial.simulated},
         "decision": trial.source["decision"],
     })  # fmt: skip
     values = _values(trial, cards, summary)
@@ -114,7 +119,8 @@ def _values(trial: TrialReport, cards: Sequence[MetricCard], summary: str) -> di
         "workload": trial.workload,
         "trial": context["trial"],
         "stage": context["stage"],
-        "simulated": context.get("simulated"),
+        "simulated": trial.simulated,
+        "as_of": context.get("as_of"),
         "label": label(trial).text,
         "tone": label(trial).tone,
         "headline": headline(trial),
@@ -186,7 +192,7 @@ def message_text(trial: TrialReport, cards: Sequence[MetricCard]) -> str:
     text = lines(
         "message", trial=trial, headline=headline(trial), lede=lede(trial),
         reasons=_reasons(trial), figures=_figures(trial, cards),
-        flag=paragraph("flag", trial=trial), simulated=context.get("simulated"),
+        flag=paragraph("flag", trial=trial), simulated=trial.simulated,
         place=context.get("place"), command=command_at(report, context["stage"]),
     )  # fmt: skip
     return "\n".join(text) + "\n"

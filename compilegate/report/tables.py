@@ -65,7 +65,7 @@ FIGURES: tuple[tuple[str, str, Callable[[float], str], str], ...] = (
     ("graph_breaks", "Graph breaks", count, NOT_RECORDED),
     ("graphs", "Graphs", count, NOT_RECORDED),
     ("peak_memory_gib", "Peak memory", lambda x: f"{significant(x)} GiB", NOT_RECORDED),
-    ("usd_per_hour", "Price of an hour", money, "no price is known"),
+    ("usd_per_hour", "Price of an hour", money, "no price of this arm is known"),
     ("usd_per_1000_samples", "Price of 1,000 samples", money,
      "needs a price and samples per second"),
     ("usd_per_run", "Price of a production run", money, "needs a price and a run's length"),

@@ -15,6 +15,7 @@ from compilegate.domain.judging.measured import ConfirmedFall, Measured, confirm
 from compilegate.domain.notes import Note
 from compilegate.domain.planning.arms import ArmPlan
 from compilegate.domain.reasons import Reason
+from compilegate.domain.records.flags import FlagVersion
 from compilegate.domain.records.trials import FlagOutcome
 from compilegate.domain.trial.plan import RecordedPlan
 from compilegate.domain.workload.model import Quality
@@ -34,6 +35,7 @@ class Context(TypedDict):
     owner: NotRequired[str | None]
     region: NotRequired[str | None]  # of the console that shows its jobs, None without one
     bucket: NotRequired[str | None]  # the data bucket
+    as_of: NotRequired[int]  # when the report was made, epoch seconds: a copy does not change
 
 
 EarlierTrial = tuple[str, Decision | None]
@@ -51,6 +53,7 @@ class ReportInput(TypedDict):
     plan: RecordedPlan | None
     flag: NotRequired[FlagOutcome | None]  # the outcome for the flag, once it is decided
     earlier: NotRequired[Sequence[EarlierTrial]]  # of the same workload, newest first
+    followed: NotRequired[FlagVersion | None]  # the last change of the flag that it had turned on
     context: Context
 
 
@@ -97,6 +100,12 @@ class TrialReport:
             None if self.evidence is None else self.evidence.workload,
         )
         return next((str(name) for name in names if name), "workload")
+
+    @property
+    def simulated(self) -> str | None:
+        """What was not the real thing; None where nothing was trained."""
+        untrained = self.verdict is Verdict.INELIGIBLE or self.judged.stage == "plan"
+        return None if untrained else self.source["context"].get("simulated")
 
     @property
     def evidence(self) -> Evidence | None:

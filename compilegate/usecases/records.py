@@ -386,6 +386,7 @@ def report_context(workload: str, trial: str, services: Services) -> Context:
         "trial": trial,
         "workload": workload,
         "simulated": services.settings.simulated,
+        "as_of": services.clock.now(),
         "region": console_region(services),
         "bucket": services.store.bucket,
     }

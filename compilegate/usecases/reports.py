@@ -5,17 +5,21 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping
 from functools import partial
+from itertools import takewhile
 from typing import Any
 
 from compilegate.domain import naming
 from compilegate.domain.claims import Claims, claims_of, command_at, decision_notification
 from compilegate.domain.codec import read
 from compilegate.domain.decision import Decision
+from compilegate.domain.flag_change import EVALUATE, Versions
 from compilegate.domain.judging.measured import measure
 from compilegate.domain.planning.rounds import MOST_WITHOUT_RESULT, missing_evidence
+from compilegate.domain.production.history import promotions
 from compilegate.domain.reasons import Reason
+from compilegate.domain.records.flags import FlagVersion
 from compilegate.ports import Services
-from compilegate.report.render import render
+from compilegate.report.render import Report, render
 from compilegate.report.statements import shown_reasons
 from compilegate.report.trial_report import UNDECIDED, ReportInput, TrialReport
 from compilegate.usecases import records
@@ -25,12 +29,8 @@ MOST_EARLIER = 8
 
 def write_report(event: Mapping[str, Any], *, services: Services) -> dict[str, Any]:
     """Store HTML, Markdown and JSON; returns where, and the notification."""
-    trial = records.Trial.from_event(event)
-    report = render(trial_report(trial, services))
-    texts = {"html": report.html, "md": report.markdown, "json": report.json}
-    key_of = partial(naming.report_key, trial.workload, trial.trial)
-    place, link = records.save_pages(texts, key_of, services)
-    stage = services.settings.stage
+    trial, stage = records.Trial.from_event(event), services.settings.stage
+    report, place, link = save_report(trial, services)
     notification = decision_notification(
         report.decision,
         stage=stage,
@@ -43,11 +43,24 @@ def write_report(event: Mapping[str, Any], *, services: Services) -> dict[str, A
         act=command_at(f"compilegate report {trial.workload} --trial {trial.trial}", stage),
         flag_enabled=event.get("flag_enabled"),
     )
-    return {"report_key": key_of("html"), **notification.to_answer()}
+    key = naming.report_key(trial.workload, trial.trial, "html")
+    return {"report_key": key, **notification.to_answer()}
 
 
-def trial_report(trial: records.Trial, services: Services) -> TrialReport:
-    """What the kept documents of a trial say; raises ValueError where none says how it ended."""
+def save_report(
+    trial: records.Trial, services: Services, changes: Versions = ()
+) -> tuple[Report, str, str | None]:
+    """The report as it stands now, where its HTML lies and the link to it."""
+    report = render(trial_report(trial, services, changes))
+    key_of = partial(naming.report_key, trial.workload, trial.trial)
+    return report, *records.save_pages(report.texts, key_of, services)
+
+
+def trial_report(trial: records.Trial, services: Services, changes: Versions = ()) -> TrialReport:
+    """What the kept documents of a trial say; raises ValueError where none says how it ended.
+
+    ``changes`` are the flag's, of which the page shows what followed its own.
+    """
     store, plan = services.store, records.find_plan(services.store, trial)
     # The latest trials of the workload before this one; their ids sort by time.
     names = store.folders(f"{naming.DECISIONS_PREFIX}{trial.workload}/")
@@ -60,11 +73,19 @@ def trial_report(trial: records.Trial, services: Services) -> TrialReport:
         "plan": plan,
         "flag": records.find_flag_outcome(store, trial),
         "earlier": [(name, records.find_decision(store, key)) for name, key in keys.items()],
+        "followed": _followed(trial, changes),
         "context": {
             **records.report_context(trial.workload, trial.trial, services),
             "owner": records.owner_of(records.of_plan(trial, plan), store),
         },
     })  # fmt: skip
+
+
+def _followed(trial: records.Trial, changes: Versions) -> FlagVersion | None:
+    """The last change before another trial's of what the trial has turned on; None without any."""
+    own = [one.version for one in promotions(changes) if one.trial == trial.trial]
+    since = (one for one in changes if own and one.version > own[-1])
+    return next(reversed([*takewhile(lambda one: one.by != EVALUATE, since)]), None)
 
 
 def read_trial_report(source: ReportInput) -> TrialReport:

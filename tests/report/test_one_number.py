@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -16,10 +18,11 @@ from compilegate.domain.claims import decision_notification, stated_usd_per_run
 from compilegate.domain.codec import write
 from compilegate.domain.decision import SIGNS, EvaluationSplit, Verdict
 from compilegate.domain.formats import MINUS, money, percent, plural
+from compilegate.domain.workload.model import Workload
 from compilegate.report.charts.cost import cost_chart
 from compilegate.report.charts.quality import quality_chart
 from compilegate.report.charts.speed import speedup_chart, trace_chart
-from compilegate.report.render import message_text, subject_text
+from compilegate.report.render import message_text, render, subject_text
 from compilegate.report.statements import with_sign
 from compilegate.report.tables import arms_table
 from compilegate.report.trial_report import ReportInput, TrialReport
@@ -38,6 +41,8 @@ from tests.domain.evidence_builder import (
     watch,
 )
 from tests.domain.evidence_strategies import probations, trials
+from tests.domain.workload_builder import SOUND, check
+from tests.domain.workload_strategies import quick, workloads
 from tests.fuzzing import at_most
 from tests.report import samples
 from tests.report.samples import rendered
@@ -66,10 +71,10 @@ def ended(draw: st.DrawFn) -> dict[str, Any]:
 decided = st.one_of(ended(), trials(), probations())
 
 
-def trial_of(evidence: dict[str, Any]) -> TrialReport:
+def trial_of(evidence: dict[str, Any], eligibility: Mapping[str, Any] | None = None) -> TrialReport:
     decision = judge(evidence).to_dict("/compilegate/prod/workloads/lm/compiler")
     return read_trial_report({
-        "decision": decision, "evidence": evidence, "eligibility": None, "plan": None,
+        "decision": decision, "evidence": evidence, "eligibility": eligibility, "plan": None,
         "context": {"stage": "prod", "trial": "t1"},
     })  # fmt: skip
 
@@ -230,6 +235,39 @@ def test_money_is_of_that_estimate_and_stated_only_where_full_runs_confirm_it(
     if trial.codes & {"full_run_disagrees", "full_run_unproven", "full_run_unmeasured"}:
         assert trial.verdict is not Verdict.PROMOTE
         assert not stated or saving.interval_usd_per_year[1] < 0
+
+
+@given(evidence=ended(), run_hours=st.sampled_from([0.1, 3.0, 40.0]))
+@few
+def test_an_estimate_from_assumptions_is_named_beside_the_measured_saving(
+    evidence: dict[str, Any], run_hours: float
+) -> None:
+    job = replace(SOUND, schedule=replace(SOUND.schedule, run_hours=run_hours))
+    economics = check(job).economics.to_dict()
+    trial = trial_of(evidence, eligibility={"economics": economics})
+    most, whole = economics["plausible_annual_saving_usd"][1], economics["annual_training_usd"]
+    assumed = f"estimated at most {money(most)} per year, of {money(whole)}"
+
+    assert (assumed in " ".join(lede(trial))) is bool(
+        trial.judged.saving and trial.claims.money.has_amount
+    )
+
+
+@given(job=workloads)
+@quick
+def test_an_ineligible_workload_has_no_machine_and_no_price_that_is_unknown_beside_a_known_one(
+    job: Workload,
+) -> None:
+    eligibility = check(job)
+    source = samples.ineligible()
+    trial = read_trial_report({**source, "eligibility": eligibility.to_dict()})
+    cards = {card.name: card for card in metric_cards(trial)}
+    report = render(trial)
+
+    assert samples.SIMULATED not in f"{report.html}{report.markdown}{report.message}{report.json}"
+    priced = eligibility.economics.annual_training_usd is not None
+    for card in cards.values():
+        assert not priced or "price" not in card.note.replace("list prices", ""), card
 
 
 @pytest.mark.parametrize(

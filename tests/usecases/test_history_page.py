@@ -17,10 +17,11 @@ import pytest
 from compilegate.domain import naming
 from compilegate.domain.codec import read, write
 from compilegate.domain.console import s3_object
-from compilegate.domain.decision import Speedup
+from compilegate.domain.decision import Decision, Speedup
 from compilegate.domain.errors import NotFoundError
 from compilegate.domain.flag import parse_flag
 from compilegate.domain.flag_change import Override
+from compilegate.domain.formats import percent
 from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.judging.probation import replay_probation
 from compilegate.domain.production.registration import FAULT_VARIABLE, Registration
@@ -31,10 +32,13 @@ from compilegate.domain.records.production import (
     RegistrationChange,
 )
 from compilegate.domain.records.trials import TrialDecided
+from compilegate.domain.utc import day, minute
 from compilegate.report import statements
+from compilegate.report.render import render
 from compilegate.usecases.flag.override import revert_by_hand
 from compilegate.usecases.production.announce_review import history_page, write_history
-from compilegate.usecases.records import to_json
+from compilegate.usecases.records import Trial, to_json
+from compilegate.usecases.reports import trial_report
 from tests.domain.evidence_builder import BASE_WALL, CENTRE, MINE_WALL, judge
 from tests.domain.production.run_builder import BEGIN, DAY, production_run
 from tests.domain.workload_builder import SOUND
@@ -48,13 +52,13 @@ WALLS = {"baseline": BASE_WALL, "compile": MINE_WALL}
 PLACE = "reports/bert-docs/story"
 
 
-def runs(services: Any, numbers: range, *, loss: float = 0.0) -> None:
-    """Production runs as the judge asks for them; the candidate's lose ``loss``."""
+def runs(services: Any, numbers: range, *, loss: float = 0.0, drift: float = 0.0) -> None:
+    """Production runs as the judge asks for them; the candidate's lose ``loss``, all ``drift``."""
     chance = random.Random(numbers.start)
     for number in numbers:
         arm, confirm = next_arm(services)
         figures = {
-            "metric": chance.gauss(CENTRE, SPREAD) - (loss if arm == "compile" else 0.0),
+            "metric": chance.gauss(CENTRE + drift, SPREAD) - (loss if arm == "compile" else 0.0),
             "wall_seconds": WALLS[arm] * chance.gauss(1, 0.01),
         }
         watch(services, record(services, number, arm, confirm=confirm, **figures).run)
@@ -164,6 +168,66 @@ def test_the_page_shows_the_speed_up_and_the_saving_of_the_trials_report(service
     assert f": whole jobs are {speed}." in " ".join(document["lede"])
     assert f"trial {speed}" in page.markdown
     assert saving == pytest.approx(document["savings"]["expected_usd"])
+
+
+def test_the_trials_own_page_is_written_again_with_what_followed(services: Any) -> None:
+    decided(services)
+    reverted(services)
+    flags = services.ledger.history(WORKLOAD).flags
+    told = f"Since {day(flags[-1].at)} it is off (state reverted), by the production watch:"
+    then, now = (
+        render(trial_report(Trial(WORKLOAD, TRIAL, ""), services, changes)).markdown
+        for changes in (flags[:1], flags)
+    )
+    written = services.store.get(naming.report_key(WORKLOAD, TRIAL, "md")).decode()
+
+    assert told not in then
+    assert told in now
+    assert told in written
+    assert f"as of {minute(flags[-1].at)}" in written
+
+
+def decided(services: Any) -> None:
+    """The records of the trial behind the promotion."""
+    key = naming.record_key(WORKLOAD, TRIAL, "decision")
+    services.store.put(key, to_json(judge(trial_evidence()).to_dict(FLAG)))
+    services.ledger.append(WORKLOAD, TrialDecided(BEGIN, TRIAL, "promote", key, "d1", "compile"))
+
+
+def share_of_estimate(document: Any) -> str:
+    return percent(document["savings"]["saved_usd"] / document["savings"]["expected_usd"])
+
+
+def test_what_sound_runs_saved_is_a_share_of_what_was_expected(services: Any) -> None:
+    decided(services)
+    promoted(services, 16)
+    page, document = page_of(services)
+
+    assert share_of_estimate(document) in page.markdown
+
+
+@pytest.mark.parametrize("loss", [0.02, LOSS, 0.1])
+def test_history_report_and_reason_have_one_figure_of_the_same_runs(
+    services: Any, loss: float
+) -> None:
+    decided(services)
+    promoted(services, 5)
+    runs(services, range(6, 40), loss=loss, drift=0.01)
+    (last,) = (one for one in services.ledger.history(WORKLOAD).reviews if one.action == "revert")
+    figures = read(Decision, json.loads(services.store.get(str(last.decision_key)))).quality
+    page, document = page_of(services)
+    report = services.store.get(
+        naming.probation_report_key(WORKLOAD, TRIAL, str(last.decision_id), "md")
+    ).decode()
+    assert figures is not None
+    delta = statements.delta(figures.delta)
+    (checked,) = re.findall("is worse by ([0-9.]+), confirmed", page.headline)
+
+    assert f"{statements.OF_ALL}{delta}" in report
+    assert {delta} == {*re.findall(r"Δ [^ |<]*\d", page.html)}
+    assert checked in re.findall(r"Δ .([0-9.]+) in the \d+ runs", report)
+    # What was saved with worse models is no share of what was promised.
+    assert share_of_estimate(document) not in page.markdown
 
 
 @pytest.mark.parametrize(("happens", "label", "words", "saves"), STATES.values(), ids=STATES)

@@ -13,7 +13,6 @@ from compilegate.adapters.state_machines import ExecutionState
 from compilegate.adapters.workload_files import write_whole
 from compilegate.cli.common.cloud import Cloud
 from compilegate.cli.common.error_handling import FAILURE
-from compilegate.domain import naming
 from compilegate.domain.claims import claims_of
 from compilegate.domain.codec import read, write
 from compilegate.domain.decision import EXIT_CODES, Decision, FlagAction, Verdict
@@ -22,7 +21,7 @@ from compilegate.domain.errors import EnvironmentNotReadyError, NotFoundError
 from compilegate.domain.failures import explain
 from compilegate.domain.flag_change import TRAIN
 from compilegate.domain.formats import UNKNOWN, money, shown, significant
-from compilegate.domain.ledger_keys import TRIAL_ENTRIES
+from compilegate.domain.ledger_keys import FLAG_ENTRIES, TRIAL_ENTRIES
 from compilegate.domain.notes import Note, note_documents, read_notes
 from compilegate.domain.reasons import Reason
 from compilegate.domain.records.flags import HUMAN, Author
@@ -39,7 +38,6 @@ from compilegate.usecases.records import (
 )
 from compilegate.usecases.reports import trial_report
 
-EXTENSIONS = ("html", "md", "json")
 # What is said of a step that failed after the flag, and the command that helps, in the order of the
 # states that may fail (stacks/evaluate.py).
 AFTER_THE_FLAG = {
@@ -204,27 +202,21 @@ def newest_decision(
 
 
 def save_report(trial: Trial, services: Services, reports: Path) -> Path:
-    """Fetch a trial's report, rendered again where the cloud no longer has it.
+    """Render a trial's report as it stands now, with what followed; returns the HTML file.
 
-    Returns the HTML file. Raises NotFoundError when the trial left no decision.
+    Raises NotFoundError when the trial left no decision.
     """
-    folder = reports / f"{trial.workload}-{trial.trial}"
-    keys = {name: naming.report_key(trial.workload, trial.trial, name) for name in EXTENSIONS}
+    page = reports / f"{trial.workload}-{trial.trial}" / "report.html"
+    changes = services.ledger.history(trial.workload, FLAG_ENTRIES).readable_flags
     try:
-        bodies = {name: services.store.get(key) for name, key in keys.items()}
-    except NotFoundError:
-        try:
-            made = render(trial_report(trial, services))
-        except ValueError as error:
-            raise NotFoundError(
-                f"trial {trial.trial} of {trial.workload} left no decision, so there is no report"
-            ) from error
-        bodies = {
-            "html": made.html.encode(), "md": made.markdown.encode(), "json": made.json.encode(),
-        }  # fmt: skip
-    for extension, body in bodies.items():
-        write_whole(folder / f"report.{extension}", body)
-    return folder / "report.html"
+        made = render(trial_report(trial, services, changes))
+    except ValueError as error:
+        raise NotFoundError(
+            f"trial {trial.trial} of {trial.workload} left no decision, so there is no report"
+        ) from error
+    for ending, text in made.texts.items():
+        write_whole(page.with_suffix(f".{ending}"), text.encode())
+    return page
 
 
 # A decision's figures as short text; what is unknown is a dash.

@@ -13,7 +13,7 @@ from compilegate.domain.decision import RequestedArm
 from compilegate.domain.errors import InvalidInputError, UnreadableRecordError
 from compilegate.domain.flag import OFF, Flag, parse_flag
 from compilegate.domain.flag_change import agrees, flag_of
-from compilegate.domain.followers import PERMANENT, REFRESH_EVERY, STALE, WATCHED
+from compilegate.domain.followers import HOLD, PERMANENT, REFRESH_EVERY, STALE, WATCHED
 from compilegate.domain.production import fingerprint
 from compilegate.domain.production.attempts import Attempt, longest_run_seconds
 from compilegate.domain.production.canary import Choice, open_slot
@@ -226,6 +226,9 @@ def choose_run(inputs: BeginInput) -> BegunRun:
     reading = _without_stale(inputs)
     now = situation(inputs.history, reading, jobs, now=inputs.now)
     choice = next_arm(replace(now, held_back=_is_held_back(inputs)))
+    # A run that checks an alarm of the candidate: what it trains may be worse, so it stays back.
+    suspected = choice.confirm and choice.arm != BASELINE
+    held = suspected and jobs.trained.workload.policy.hold_models
     begun = BegunRun(
         at=inputs.now,
         run=start.run,
@@ -245,7 +248,7 @@ def choose_run(inputs: BeginInput) -> BegunRun:
         flag=reading.text,
         flag_problem=reading.problem,
         flag_told=reading.explanation,
-        tags=choice.tags,
+        tags={**choice.tags, **({naming.TAG_RELEASE: HOLD} if held else {})},
     )
     try:
         jobs.request(begun, Attempt())

@@ -14,6 +14,7 @@ from compilegate.domain.optional import without_none
 from compilegate.domain.production.savings import failed, metric_of, run_savings, wall_seconds_of
 from compilegate.domain.records.production import ProductionRun
 from compilegate.domain.workload.model import BASELINE
+from compilegate.report import statements
 from compilegate.report.charts.figure import (
     DASHED,
     DOTTED,
@@ -201,7 +202,7 @@ def _quality_finding(view: HistoryView) -> str:
     difference, lost = view.quality_difference, sum(failed(run) for run in view.runs)
     text = ""
     if difference is not None:
-        text = f"{difference} on average, the candidate's runs minus the baseline's."
+        text = f"{statements.delta(difference.delta)} on average, against {difference.against}."
     return text + (f" {plural(lost, 'run')} failed and left no figure." if lost else "")
 
 

@@ -13,6 +13,7 @@ from typing import Any
 from compilegate.domain.arithmetic import mean
 from compilegate.domain.claims import run_reason, verdict_label
 from compilegate.domain.decision import Verdict
+from compilegate.domain.judging.monitor import FIRST, LAST
 from compilegate.domain.optional import without_none
 from compilegate.domain.production.begin import PROBLEMS
 from compilegate.domain.production.review import SLOWER
@@ -238,7 +239,9 @@ def _reviewed(view: HistoryView, review: Review) -> Iterator[Event]:
     place, codes_before = view.place_of(review), view.codes_before[review.key]
     alarm, cleared = review.reason("alarm"), review.reason("alarm_cleared")
     if alarm and "alarm" not in codes_before:
-        yield replace(_event(view, review, "alarm", alarm=alarm), place=place)
+        yield replace(
+            _event(view, review, "alarm", alarm=alarm, first=FIRST, last=LAST), place=place
+        )
     elif review.message_kind == SLOWER:
         text = "; ".join(note.message for note in review.notes)
         yield replace(_event(view, review, "slower", reasons=text), place=place)

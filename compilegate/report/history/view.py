@@ -11,14 +11,17 @@ from datetime import datetime
 from functools import cached_property
 from operator import attrgetter
 
+from compilegate.domain.arithmetic import mean
 from compilegate.domain.claims import stated_usd_per_run
 from compilegate.domain.decision import Decision
 from compilegate.domain.errors import InvalidEvidenceError
 from compilegate.domain.flag import OFF, Flag
-from compilegate.domain.judging.evidence import Evidence, FullRun, mean_or_none
+from compilegate.domain.formats import plural
+from compilegate.domain.judging.evidence import PROBATION, Evidence, FullRun, mean_or_none
 from compilegate.domain.judging.evidence_file import read_evidence
+from compilegate.domain.judging.figures import production_quality_figures
 from compilegate.domain.judging.monitor import Monitor
-from compilegate.domain.judging.probation import replay_probation
+from compilegate.domain.judging.probation import QUALITY_LOST, replay_probation
 from compilegate.domain.optional import map_optional, without_none
 from compilegate.domain.production.history import WorkloadHistory, latest_promotion
 from compilegate.domain.production.registration import FAULT_VARIABLE
@@ -32,7 +35,6 @@ from compilegate.domain.production.savings import (
 from compilegate.domain.records.flags import FlagVersion
 from compilegate.domain.records.production import ProductionRun, RegistrationChange, Review
 from compilegate.domain.workload.model import BASELINE
-from compilegate.report import statements
 from compilegate.report.trial_report import Document
 
 # A page draws and lists so many of the latest runs, and as many lines of what happened; the JSON
@@ -75,6 +77,14 @@ class Standard:
 
     metric: float | None
     wall_seconds: float | None
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Candidate minus baseline in the metric's own unit, and which baseline runs it is against."""
+
+    delta: float
+    against: str
 
 
 @dataclass
@@ -244,6 +254,23 @@ class HistoryView:
         """The runs that had one."""
         return [run for run in self.runs if self.fault_of(run)]
 
+    @property
+    def unsound(self) -> str:
+        """Why what the runs saved is not what was promised; empty where nothing speaks against."""
+        faulty = f"{plural(len(self.faulty), 'run')} of them with the fault" if self.faulty else ""
+        reverted = self.history.flag.state == "reverted"
+        lost = (
+            "without what the quality that was lost costs"
+            if reverted
+            and any(
+                reason.code in QUALITY_LOST
+                for review in self.reviews[-1:]
+                for reason in review.reasons
+            )
+            else ""
+        )
+        return ", ".join(filter(None, (faulty, lost)))
+
     @cached_property
     def ahead(self) -> bool:
         """Whether runs were started before their scheduled time, as a demo's are."""
@@ -272,18 +299,30 @@ class HistoryView:
         return standards
 
     @cached_property
-    def quality_difference(self) -> str | None:
-        """The candidate's mean metric since the promotion minus the baseline's."""
+    def quality_difference(self) -> Difference | None:
+        """The candidate's mean metric since the promotion minus the baseline's.
+
+        The judge's own figure where it has seen all of these runs: it knows earlier ones, too.
+        """
         seen = [
             (run.arm == BASELINE, metric)
             for run in self.since_promotion
             if run.counts and (metric := metric_of(run)) is not None
         ]
         ours, theirs = (
-            mean_or_none([metric for of_baseline, metric in seen if of_baseline is side])
+            [metric for of_baseline, metric in seen if of_baseline is side]
             for side in (False, True)
         )
-        return None if ours is None or theirs is None else statements.delta(ours - theirs)
+        judged = self.probation
+        if judged and judged.phase == PROBATION:
+            arm = judged.promoted_arm
+            delta = production_quality_figures(judged, arm).delta
+            known = [run for run in arm.probation if run.metric is not None]
+            if delta is not None and len(known) == len(ours):
+                return Difference(delta, "every baseline run known, the trial's too")
+        if not ours or not theirs:
+            return None
+        return Difference(mean(ours) - mean(theirs), "the baseline runs since then")
 
     @cached_property
     def speedups(self) -> list[tuple[int, float]]:

@@ -28,8 +28,8 @@ from compilegate.report.history.render import render_history
 from compilegate.report.history.view import HistoryReport, HistoryView
 from compilegate.report.notifications.review import ReviewNews, paragraphs, subject
 from compilegate.report.render import Report, render
-from compilegate.usecases import records
-from compilegate.usecases.flag.change_flag import Changed, latest_flag
+from compilegate.usecases import records, reports
+from compilegate.usecases.flag.change_flag import Changed, flag_versions, latest_flag
 from compilegate.usecases.planning import past_overheads, plan_for
 from compilegate.usecases.records import load_registered, load_registration, owner_of
 from compilegate.usecases.reports import read_trial_report
@@ -131,8 +131,10 @@ def announce_review(
     try:
         more_links = [write_history(workload, services)]
         lines.append(f"The whole history: {more_links[0]}")
+        if change.changed:  # the trial's own page says what followed
+            reports.save_report(of_trial, services, flag_versions(workload, services))
     except Exception:  # a failure to write it must not hold up the message
-        logger.exception("the history of %s was not written", workload)
+        logger.exception("the pages of %s were not all written", workload)
     return decision_notification(
         report.decision if report else None,
         stage=stage,

@@ -226,6 +226,26 @@ def test_a_run_that_was_lost_is_asked_for_again_once_it_cannot_be_on_its_way_any
     assert ["confirm", "flag", "confirm"] == [answer["why"] for answer in answers]
 
 
+@pytest.mark.parametrize("hold", [True, False])
+def test_of_runs_that_check_an_alarm_the_candidates_model_is_held_back(production, hold):
+    production.register(change(SOUND, policy__hold_models=hold))
+    production.promote()
+    pair = tuple(RequestedArm(arm, confirm=True) for arm in ("baseline", "compile"))
+    review = Review(production.services.clock.now(), "r", "abcd1234", "compile",
+                    next=ProbationStep(pair, "why"))  # fmt: skip
+    production.services.ledger.append(NAME, review)
+    seen = []
+    for day in (1, 2, 3):
+        begun = production.begin(day)
+        tags = {tag["Key"]: tag["Value"] for tag in production.build()["Tags"]}
+        seen.append((begun["arm"], begun["why"], tags.get(naming.TAG_RELEASE)))
+
+    assert seen == [
+        ("baseline", "confirm", None), ("compile", "confirm", "hold" if hold else None),
+        ("compile", "flag", None),
+    ]  # fmt: skip
+
+
 def test_a_damaged_ledger_of_the_flag_trains_the_baseline_and_leaves_the_parameter(production):
     production.promote()
     production.services.ledger.raw.put_once(NAME, "flag#000002", {"kind": "flag", "at": 2})
