@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from itertools import chain
@@ -82,14 +83,14 @@ class Ledger:
     raw: RawLedger
 
     def history(
-        self, workload: str, prefix: str = "", *, since: float | None = None
+        self, workload: str, prefix: str = "", *, since: float = -math.inf
     ) -> WorkloadHistory:
         """What a workload's entries say, of those whose sort keys begin with ``prefix``.
 
         With ``since`` (epoch seconds) runs that began before then and their reviews are left out,
         but for those of the day before (ledger_keys.py).
         """
-        if since is None:
+        if since == -math.inf:
             return history(self.raw.entries(workload, prefix))
         windows = ledger_keys.windows(prefix, since)
         entries = chain(*(self.raw.entries(workload, *window) for window in windows))
@@ -114,7 +115,7 @@ class Ledger:
         self,
         workload: str,
         past: WorkloadHistory,
-        times: Iterable[float | None],
+        times: Iterable[float],
         is_enough: Callable[[WorkloadHistory], bool],
     ) -> WorkloadHistory:
         """``past`` where it is enough, else the history since the first of these times that is.
@@ -199,10 +200,6 @@ class FleetTable:
         """A workload's row, read consistently."""
         return _stored(Row, workload, self.raw.item(ROWS, workload))
 
-    def put_row(self, row: Row, previous: str) -> bool:
-        """Write a row over the version ``previous``; returns whether it was still that one."""
-        return self._put(ROWS, row, previous)
-
     def months(self, month: str) -> Items[Month]:
         """A month (``2026-11``) of every workload, in order of their names."""
         return self._items(Month, f"{MONTHS}{month}")
@@ -211,9 +208,11 @@ class FleetTable:
         """A workload's month, read consistently."""
         return _stored(Month, workload, self.raw.item(f"{MONTHS}{month}", workload))
 
-    def put_month(self, month: Month, previous: str) -> bool:
-        """Write a month over the version ``previous``; returns whether it was still that one."""
-        return self._put(f"{MONTHS}{month.month}", month, previous)
+    def put(self, item: Row | Month, previous: str) -> bool:
+        """Write it over the version ``previous``; returns whether it was still that one."""
+        place = ROWS if isinstance(item, Row) else f"{MONTHS}{item.month}"
+        text = json.dumps(codec.write(item), sort_keys=True)
+        return self.raw.put(place, item.workload, text, previous)
 
     def _items(self, kind: type[Item], place: str) -> Items[Item]:
         items = [(name, _stored(kind, name, text)) for name, text in sorted(self.raw.items(place))]
@@ -223,10 +222,6 @@ class FleetTable:
             damaged=tuple(name for name, newer in unread if not newer),
             newer=tuple(name for name, newer in unread if newer),
         )
-
-    def _put(self, place: str, item: Row | Month, previous: str) -> bool:
-        text = json.dumps(codec.write(item), sort_keys=True)
-        return self.raw.put(place, item.workload, text, previous)
 
 
 # Kinds of items; what follows a month's is the month.

@@ -128,8 +128,7 @@ class IamJobRoles:
         again. A new role may take seconds to work; the state that starts a job retries.
         """
         name = naming.job_role(self._settings.stage, self._settings.region, workload)
-        answer = unless(("NoSuchEntity",), self._iam.get_role, RoleName=name)
-        role = answer["Role"] if answer else self._create(name, workload)
+        role = self._role(name) or self._create(name, workload)
         tags, path = _by_key(role.get("Tags", ())), role["Path"]
         if path != naming.JOB_ROLES_PATH or tags.get(naming.ROLE_TAG_WORKLOAD) != workload:
             raise ForeignRoleError(
@@ -144,6 +143,11 @@ class IamJobRoles:
         arns = [policy["PolicyArn"] for policy in attached]
         if self._policy not in arns:
             self._iam.attach_role_policy(RoleName=name, PolicyArn=self._policy)
+
+    def _role(self, name: str) -> dict[str, Any] | None:
+        answer = unless(("NoSuchEntity",), self._iam.get_role, RoleName=name)
+        role: dict[str, Any] | None = answer and answer["Role"]
+        return role
 
     def _create(self, name: str, workload: str) -> dict[str, Any]:
         """The new role; or the one that another execution has made meanwhile."""

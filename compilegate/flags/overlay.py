@@ -23,7 +23,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from compilegate.domain import naming
-from compilegate.domain.argument_text import for_launcher, survives
+from compilegate.domain.argument_text import for_launcher, json_object, survives
 from compilegate.domain.compilers import compiler_named
 from compilegate.domain.followers import REFRESH_EVERY, chance
 from compilegate.flags.reading import Choice, choose, stage_name
@@ -170,8 +170,10 @@ def _readable(values: Mapping[str, Any], script: object) -> dict[str, Any]:
     """The candidate's hyperparameters in words that survive the container's toolkit."""
     launcher = isinstance(script, str) and PurePosixPath(script).name == naming.LAUNCHER
     readable = {key: for_launcher(value) if launcher else value for key, value in values.items()}
-    if PARTITIONING in values:
-        readable[PARTITIONING] = _partitioning(values[PARTITIONING])
+    if PARTITIONING in values:  # the model-parallel library reads an object
+        readable[PARTITIONING] = json_object(values[PARTITIONING])
+        if readable[PARTITIONING] is None:
+            raise CannotCarryError(f"{PARTITIONING} of the flag is not a JSON object in quotes")
     for key, value in readable.items():
         if not survives(value):
             raise CannotCarryError(
@@ -179,17 +181,6 @@ def _readable(values: Mapping[str, Any], script: object) -> dict[str, Any]:
                 f"start the script with {naming.LAUNCHER}, which passes on any text"
             )
     return readable
-
-
-def _partitioning(value: object) -> dict[str, Any]:
-    """The settings of the model-parallel library, which reads an object."""
-    try:
-        settings = json.loads(value) if isinstance(value, str) else None
-    except (ValueError, RecursionError):
-        settings = None
-    if not isinstance(settings, dict):
-        raise CannotCarryError(f"{PARTITIONING} of the flag is not a JSON object in quotes")
-    return settings
 
 
 def machines(overrides: Mapping[str, Any], groups: object) -> dict[str, Any]:

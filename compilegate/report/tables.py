@@ -25,7 +25,6 @@ from compilegate.domain.formats import (
 )
 from compilegate.domain.judging.evidence import PROBATION, Evidence, FullRun, SpeedRun
 from compilegate.domain.judging.measured import Measured, MeasuredArm
-from compilegate.domain.optional import without_none
 from compilegate.domain.reasons import Severity
 from compilegate.domain.utc import bare_minute
 from compilegate.domain.workload.model import BASELINE
@@ -381,8 +380,7 @@ def _began(trial: str) -> float | None:
 
 
 def _trial_row(name: str, decision: Decision | None, claims: Claims) -> tuple[str, ...]:
-    began = _began(name)
-    when = UNKNOWN if began is None else bare_minute(began)
+    when = shown(_began(name), bare_minute)
     if decision is None:
         words = "it ended without a decision, or that cannot be read"
         return (name, when, VERDICTS["failed"].text, *(UNKNOWN,) * 4, words)
@@ -461,7 +459,7 @@ def protocol(trial: TrialReport) -> list[Row]:
 def _arm_runs(arm: MeasuredArm) -> str:
     """``compile 3 (seeds 17 to 19)``, empty where it has none."""
     runs = arm.compared
-    seeds = sorted(set(without_none(run.seed for run in runs)))
+    seeds = sorted({run.seed for run in runs if run.seed is not None})
     if not runs or len(seeds) < len(runs):
         return f"{arm.name} {len(runs)}" if runs else ""
     listed = ", ".join(map(str, seeds))

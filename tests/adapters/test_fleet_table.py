@@ -32,13 +32,13 @@ def test_a_row_is_written_over_the_one_that_was_read(raw: RawFleet) -> None:
     table = FleetTable(raw)
 
     assert Stored(None, "") == table.row("w")
-    assert table.put_row(Row("w", owner="a"), "")
-    assert not table.put_row(Row("w", owner="b"), "")
+    assert table.put(Row("w", owner="a"), "")
+    assert not table.put(Row("w", owner="b"), "")
 
     first = table.row("w")
 
-    assert table.put_row(Row("w", owner="c"), first.version)
-    assert not table.put_row(Row("w", owner="d"), first.version)
+    assert table.put(Row("w", owner="c"), first.version)
+    assert not table.put(Row("w", owner="d"), first.version)
     assert Row("w", owner="c") == table.row("w").item
 
 
@@ -46,7 +46,7 @@ def test_rows_come_by_name_and_say_which_could_not_be_read(raw: RawFleet) -> Non
     table = FleetTable(raw)
     names = [f"w{number:02d}" for number in range(40)]
     for name in reversed(names):
-        assert table.put_row(Row(name), "")
+        assert table.put(Row(name), "")
     assert raw.put("month#2026-11", "w01", "{}", "")
     assert raw.put("fleet", "later", text(schema=2), "")
     assert raw.put("fleet", "broken", "{", "")
@@ -66,7 +66,7 @@ def test_a_damaged_row_is_replaced(broken: str) -> None:
     table = FleetTable(MemoryFleet({("fleet", "w"): broken}))
 
     assert Stored(None, broken) == table.row("w")
-    assert table.put_row(Row("w"), broken)
+    assert table.put(Row("w"), broken)
 
 
 @pytest.mark.parametrize("version", ["schema", "fold"])
@@ -83,8 +83,8 @@ def test_months_of_all_workloads_are_read_by_month(raw: RawFleet) -> None:
         Month("w", month, "nlp", 5, MonthFigures()) for month in ("2026-11", "2026-12")
     )
     for month in (november, december):
-        assert table.put_month(month, "")
-        assert not table.put_month(month, "")
+        assert table.put(month, "")
+        assert not table.put(month, "")
         assert month == table.month(month.month, "w").item
 
     assert (november,) == table.months("2026-11").read
@@ -94,13 +94,13 @@ def test_months_of_all_workloads_are_read_by_month(raw: RawFleet) -> None:
 @pytest.mark.parametrize("entry", [{}, {"entry": {"N": "1"}}])
 def test_an_item_without_text_is_replaced(dynamodb: Any, entry: dict[str, Any]) -> None:
     table = FleetTable(DynamoDbFleet(dynamodb, "ledger"))
-    assert table.put_row(Row("w"), "")
+    assert table.put(Row("w"), "")
     (item,) = dynamodb.scan(TableName="ledger")["Items"]
     del item["entry"]
     dynamodb.put_item(TableName="ledger", Item={**item, **entry})
 
     assert ("w",) == table.rows().damaged
-    assert table.put_row(Row("w"), table.row("w").version)
+    assert table.put(Row("w"), table.row("w").version)
 
 
 def test_rows_lie_in_all_partitions_by_the_first_digit_of_their_names_digest() -> None:

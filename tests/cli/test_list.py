@@ -28,7 +28,7 @@ def stage_of(providers: FakeProviders, rows: list[Any]) -> Cloud:
     """A deployed stage that has these rows."""
     stage = providers.aws_cloud = cloud("prod")
     for one in rows:
-        stage.services.fleet.put_row(one, "")
+        stage.services.fleet.put(one, "")
         stage.services.store.put(f"workloads/{one.workload}/registration.json", b"{}")
     return stage
 
@@ -215,7 +215,7 @@ def test_on_a_terminal_it_can_be_watched(
             raise KeyboardInterrupt
         assert 10 == seconds
         stored = stage.services.fleet.row("lm")
-        stage.services.fleet.put_row(replace(FLEET[4], needs=()), stored.version)
+        stage.services.fleet.put(replace(FLEET[4], needs=()), stored.version)
 
     monkeypatch.setattr(command, "moves", lambda _: True)
     monkeypatch.setattr(time, "sleep", later)

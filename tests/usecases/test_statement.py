@@ -65,7 +65,7 @@ def add(cloud: Services, name: str, owner: str) -> None:
 def keep(cloud: Services, name: str) -> None:
     past = cloud.ledger.history(name)
     month = month_of(past, name, "2026-11", now=cloud.clock.now())
-    assert cloud.fleet.put_month(month, "")
+    assert cloud.fleet.put(month, "")
 
 
 @pytest.fixture
@@ -120,7 +120,7 @@ def test_what_has_a_row_and_no_month_had_nothing_in_it_unless_entries_are_unread
         Row("ledger", unread=1),
         Row("kept", unread=1),
     ):
-        assert cloud.fleet.put_row(row, "")
+        assert cloud.fleet.put(row, "")
     raw.read.clear()
     made = statement("2026-11", cloud)
 
@@ -134,7 +134,7 @@ def test_what_has_a_row_and_no_month_had_nothing_in_it_unless_entries_are_unread
 
 def test_what_cannot_be_read_is_named_to_every_owner(cloud: Services) -> None:
     add(cloud, BROKEN_LEDGER, "cv")
-    cloud.fleet.put_row(Row(BROKEN_LEDGER, owner="cv", unread=1), "")
+    cloud.fleet.put(Row(BROKEN_LEDGER, owner="cv", unread=1), "")
     cloud.store.put("workloads/trial-alone/specs/s.json", b"{}")
 
     for owner in (None, "", "ads", "cv", "ml"):

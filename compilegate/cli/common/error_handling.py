@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import os
 import re
+import shutil
 import sys
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -20,7 +21,7 @@ import typer
 
 from compilegate.adapters.stores import error_code
 from compilegate.adapters.workload_files import unwritten
-from compilegate.cli.common.help_layout import CommandGroup, help_width
+from compilegate.cli.common.help_layout import WIDEST, CommandGroup
 from compilegate.cli.common.output import emit_json, error_text
 from compilegate.cli.common.session import Session
 from compilegate.domain.errors import (
@@ -84,7 +85,9 @@ class ErrorHandlingGroup(CommandGroup):
     ) -> Any:
         """Parse the command line, which prints help and version."""
         self._arguments = tuple(args)  # parsing takes them out of the list
-        options.setdefault("terminal_width", help_width())
+        # Columns of help: the terminal's, at most 78.
+        width = min(shutil.get_terminal_size().columns, WIDEST) - 2
+        options.setdefault("terminal_width", width)
         with ending_without_reader(), self._explained_errors():
             return super().make_context(info_name, args, parent, **options)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
@@ -24,11 +23,6 @@ TYPES = {
 NUMBER = r"\d+(?:\.\d+)?"
 RANGE = re.compile(rf"(?:(?P<low>{NUMBER})<=)?x(?:<=(?P<high>{NUMBER})|>=(?P<from>{NUMBER}))(?=\])")
 LONGEST_BOUND = 15  # digits
-
-
-def help_width() -> int:
-    """Columns of help: the terminal's, at most 78."""
-    return min(shutil.get_terminal_size().columns, WIDEST) - 2
 
 
 class _Formatter(typer.Context.formatter_class):  # type: ignore[misc,valid-type]

@@ -74,15 +74,15 @@ def base_of(workload: str, previous: Row | None, changed: Iterable[str] = (), *,
     if previous is None or previous.fold < FOLD or previous.unread > 0 or previous.read_at > now:
         return Row(workload)
     since = read_since(previous)
-    first = "" if since is None else naming.trial_id(round(1000 * since))
+    first = "" if since == -math.inf else naming.trial_id(round(1000 * since))
     runs = [key.split("#")[1] for key in changed if key.startswith(OF_RUNS)]
     return Row(workload) if any(run < first for run in runs) else previous
 
 
-def read_since(base: Row) -> float | None:
-    """From which start on (epoch seconds) a fold from ``base`` reads runs, None: all of them."""
+def read_since(base: Row) -> float:
+    """From which start on (epoch seconds) a fold from ``base`` reads runs."""
     if not base.closed.through:
-        return None
+        return -math.inf
     return history_since(month_at(window_of(base.closed.through).until))
 
 
@@ -110,6 +110,13 @@ def row_of(
     """
     leased = _trial_of(history, lease)
     closed, saved = _saved(base.closed, months, now)
+    runs = history.runs
+    ended = without_none([
+        base.last_run, *(LastRun(int(run.ended_at), run.arm, run.finished) for run in runs)
+    ])  # fmt: skip
+    baseline = (
+        int(run.ended_at) for run in runs if run.arm == BASELINE and run.finished and run.counts
+    )
     row = Row(
         workload=base.workload,
         owner=owner_of(history),
@@ -118,10 +125,10 @@ def row_of(
         **_job(job),
         **phase_of(history, leased),
         flag=_flag(history, base.flag),
-        last_run=_last_run(history, base.last_run),
+        last_run=max(ended, key=lambda run: (run.at, run.arm, run.ok), default=None),
         days=_days(history, base),
         saved=saved,
-        baseline_at=_baseline_at(history, base.baseline_at),
+        baseline_at=largest([base.baseline_at, *baseline]),
         trials=Amount.total(list(spent_on_trials(history, ALWAYS, math.inf))),
         open_runs=runs_in_progress(history, base.open_runs),
         unread=sum(isinstance(record, UnknownRecord) for record in history.records),
@@ -265,22 +272,10 @@ def _slower_at(history: WorkloadHistory, flag: RowFlag | None, base: Row) -> int
     return base.slower_at if base.flag is not None and base.flag.since == flag.since else None
 
 
-def _last_run(history: WorkloadHistory, before: LastRun | None) -> LastRun | None:
-    runs = [LastRun(int(run.ended_at), run.arm, run.finished) for run in history.runs]
-    ended = without_none([before, *runs])
-    return max(ended, key=lambda run: (run.at, run.arm, run.ok), default=None)
-
-
-def _baseline_at(history: WorkloadHistory, before: int | None) -> int | None:
-    baseline = [run for run in history.runs if run.arm == BASELINE and run.finished and run.counts]
-    return largest([before, *(int(run.ended_at) for run in baseline)])
-
-
 def _days(history: WorkloadHistory, base: Row) -> tuple[DayOfRuns, ...]:
     """The last run's day and those of the week before it."""
-    since = read_since(base)
     # All runs of a day are read where those begun so long before it are.
-    first = -math.inf if since is None else (since + RUN_SECONDS) / DAY_SECONDS
+    first = (read_since(base) + RUN_SECONDS) / DAY_SECONDS
     runs = Counter(map(_day, history.runs))
     failed = Counter(_day(run) for run in history.runs if not run.finished)
     days = {one.day: one for one in base.days if one.day < first}

@@ -6,6 +6,7 @@ the ledger once, folds it, and passes the value on.
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -51,7 +52,7 @@ class WorkloadHistory:
     some of the day before; None where it has all that there is.
     """
 
-    since: float | None = None
+    since: float = -math.inf
     records: tuple[Record, ...] = ()
     readable_flags: tuple[FlagVersion, ...] = ()
     begun: tuple[production.BegunRun, ...] = ()
@@ -144,7 +145,7 @@ class WorkloadHistory:
         return tuple(one for one in self.rounds if one.trial == trial)
 
 
-def history(entries: Iterable[Mapping[str, Any]], *, since: float | None = None) -> WorkloadHistory:
+def history(entries: Iterable[Mapping[str, Any]], *, since: float = -math.inf) -> WorkloadHistory:
     """Fold the entries of one workload, or those of a part of its ledger."""
     unique = {record.key: record for record in map(ledger.read, entries)}
     ordered = sorted(unique.items(), key=lambda item: (item[1].at, item[0]))

@@ -29,16 +29,14 @@ WINDOWS_DAYS = (7, 28, 112, 448)
 RECORD_SECONDS = 600
 
 
-def windows(now: float, run: str | None = None) -> list[float | None]:
-    """From when on to read, the shortest first; ``run`` is in each, and None is everything."""
+def windows(now: float, run: str | None = None) -> list[float]:
+    """From when on to read, the shortest first; ``run`` is in each, the last is everything."""
     began = now if run is None else naming.time_of(run)
-    return [*(min(now - days * DAY_SECONDS, began) for days in WINDOWS_DAYS), None]
+    return [*(min(now - days * DAY_SECONDS, began) for days in WINDOWS_DAYS), -math.inf]
 
 
 def _complete_since(past: WorkloadHistory, longest: float) -> float:
     """From when on ``past`` has all runs, by their start, and all reviews."""
-    if past.since is None:
-        return -math.inf
     # What was never registered does not run; who registers it has a clock of their own.
     first = next(iter(past.registrations), None)
     if first is not None and first.revision == 1 and first.at >= past.since + CLOCKS_APART_SECONDS:
@@ -54,7 +52,7 @@ def enough_to_begin(
     ``now`` is the situation as ``past`` has it, ``workload`` what production trains.
     """
     since, flag = _complete_since(past, longest_run_seconds(workload)), now.reading.flag
-    if past.since is None or since == -math.inf:
+    if since == -math.inf:
         return True
     # Its number follows from those of earlier runs, and whether it is held back from the last one.
     if not any(one.run < run for one in past.begun):

@@ -308,16 +308,9 @@ class CanaryRound(LedgerRecord):
     slot_seconds: int
     hold: bool
     at: int = 0
-    closed: str | None = None
-    reported: bool = False
-    tokens: tuple[str, ...] = ()
-
-    def to_entry(self) -> dict[str, Any]:
-        """The entry that opens it, without what later entries add."""
-        entry = super().to_entry()
-        for added_later in ("closed", "reported", "tokens"):
-            del entry[added_later]
-        return entry
+    closed: str | None = field(default=None, metadata=OMITTED)
+    reported: bool = field(default=False, metadata=OMITTED)
+    tokens: tuple[str, ...] = field(default=(), metadata=OMITTED)
 
     @classmethod
     def _read(cls, entry: Mapping[str, Any]) -> Self:

@@ -76,24 +76,19 @@ def fold(base: Row, services: Services, before: Row | None = None) -> tuple[Row,
     Where the ledger cannot be read, or its figures cannot be computed or kept, the row ``before``
     stays but for a need of a person.
     """
-    now = services.clock.now()
+    workload, now = base.workload, services.clock.now()
     try:
-        row, months = _folded(base, services, now)
+        past = services.ledger.history(workload, since=read_since(base))
+        months = months_of(past, workload, now=now, after=base.closed.through)
+        job = _job(workload, spec_key_of(past), services)
+        lease = services.locks.holders([workload]).get(workload)
+        row = row_of(base, past, months, now=now, job=job, lease=lease)
         for item in (row, *months):
             codec.read(type(item), codec.write(item))
     except BROKEN:
-        logger.exception("%s: no row can be made of its ledger", base.workload)
+        logger.exception("%s: no row can be made of its ledger", workload)
         return unreadable(base if before is None else before, now), []
     return row, months
-
-
-def _folded(base: Row, services: Services, now: int) -> tuple[Row, list[Month]]:
-    workload = base.workload
-    past = services.ledger.history(workload, since=read_since(base))
-    months = months_of(past, workload, now=now, after=base.closed.through)
-    job = _job(workload, spec_key_of(past), services)
-    lease = services.locks.holders([workload]).get(workload)
-    return row_of(base, past, months, now=now, job=job, lease=lease), months
 
 
 def _job(workload: str, spec_key: str | None, services: Services) -> Workload | None:
@@ -116,7 +111,7 @@ def write_fold(row: Row, months: Iterable[Month], over: Stored[Row], services: S
     """
     for month in months:
         keep_month(month, services)
-    return services.fleet.put_row(row, over.version)
+    return services.fleet.put(row, over.version)
 
 
 def keep_month(month: Month, services: Services) -> None:
@@ -128,6 +123,6 @@ def keep_month(month: Month, services: Services) -> None:
         is_open = month.read_at < month.closes_at
         if stored.newer or (same and is_open) or not month.replaces(kept):
             return
-        if services.fleet.put_month(month, stored.version):
+        if services.fleet.put(month, stored.version):
             return
     raise ContestedRowError(f"others wrote {month.month} of {month.workload} meanwhile")

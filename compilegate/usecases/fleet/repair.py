@@ -59,13 +59,16 @@ class RowRepair:
         young = TimeWindow(now - STREAM_SECONDS + 1, now + 1)
         is_lagging = row is None or lags(row, recent, lease, young)
         if row is not None and not is_lagging:
-            shard = zlib.crc32(workload.encode()) % COMPARED_DAYS
-            is_compared_today = shard == self._now // DAY_SECONDS % COMPARED_DAYS
-            if lags(row, recent, lease) or not is_compared_today:
+            is_covered = not lags(row, recent, lease)
+            if not (is_covered and self._is_compared_today(workload)):
                 return SOUND
         if now > self._now + BUDGET_SECONDS:
             return WAITING if is_lagging else SOUND
         return self._fold(workload)
+
+    def _is_compared_today(self, workload: str) -> bool:
+        shard = zlib.crc32(workload.encode()) % COMPARED_DAYS
+        return shard == self._now // DAY_SECONDS % COMPARED_DAYS
 
     def _fold(self, workload: str) -> str:
         """From the whole ledger; the row may have been written since all rows were read."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -139,7 +140,7 @@ def _read(
         return None, name, None
     owner, row = registration.owner, rows.get(name)
     try:
-        since = None if row is None else window.since - RUN_SECONDS
+        since = -math.inf if row is None else window.since - RUN_SECONDS
         past = services.ledger.history(name, since=since)
         if past.flag.state == ON_PROBATION and not past.reviews:
             past = services.ledger.history(name)  # how many runs the last review had counted

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import random
 from dataclasses import replace
 
@@ -153,7 +154,7 @@ def test_a_ledger_is_read_as_a_whole_where_the_row_before_does_not_say_enough() 
     assert Row("w") == base(row, f"run#{new}#j", f"watch#{old}")
     assert Row("w") == base(None) == base(replace(row, fold=FOLD - 1))
     assert Row("w") == base(replace(row, unread=1)) == base(row, now=now - 1)
-    assert read_since(Row("w")) is None
+    assert -math.inf == read_since(Row("w"))
 
 
 def test_a_row_lags_where_it_does_not_cover_what_was_read() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -182,7 +183,7 @@ def test_slots_of_an_open_round_may_be_taken_since_it_opened(at: int, enough: bo
 
 def test_windows_grow_to_everything_and_have_the_run_in_them() -> None:
     old = naming.trial_id(1000 * (NOW - 30 * DAY))
-    assert [NOW - 30 * DAY, NOW - 30 * DAY, NOW - 112 * DAY, NOW - 448 * DAY, None] == (
+    assert [NOW - 30 * DAY, NOW - 30 * DAY, NOW - 112 * DAY, NOW - 448 * DAY, -math.inf] == (
         recent.windows(NOW, old)
     )
     assert NOW - 7 * DAY == recent.windows(NOW)[0]

@@ -26,8 +26,8 @@ def stage() -> Services:
     for name in "abcdefghi":
         made.store.put(f"workloads/{name}/specs/1.json", b"{}")
     for name in "ca":
-        made.fleet.put_row(Row(workload=name, upto={"flag": "flag#1"}), "")
-    made.fleet.put_row(Row(workload="f"), "")
+        made.fleet.put(Row(workload=name, upto={"flag": "flag#1"}), "")
+    made.fleet.put(Row(workload="f"), "")
     fleet.texts |= {("fleet", "b"): DAMAGED, ("fleet", "e"): DAMAGED, ("fleet", "d"): NEWER}
     for name in "bge":
         made.ledger.append(name, TrialFailed(5, "0mabc123", reason="x", error="y"))

@@ -132,7 +132,7 @@ def test_what_was_just_written_hides_nothing_older_and_is_compared_once_it_has_c
     assert [SOUND, REPAIRED] == [check(of), check(of, lease=lease)]
     stored = of.fleet.row("a")
     assert stored.item is not None
-    of.fleet.put_row(replace(stored.item, owner="of no entry"), stored.version)
+    of.fleet.put(replace(stored.item, owner="of no entry"), stored.version)
     assert REPAIRED == check(of, lease=lease)
 
 
@@ -164,7 +164,7 @@ def test_a_row_of_an_older_fold_is_built_again() -> None:
     of = cloud()
     stored = of.fleet.row("a")
     assert stored.item is not None
-    of.fleet.put_row(replace(stored.item, fold=FOLD - 1, owner="as it was folded"), stored.version)
+    of.fleet.put(replace(stored.item, fold=FOLD - 1, owner="as it was folded"), stored.version)
 
     assert [BUILT, SOUND] == [check(of), check(of)]
 
