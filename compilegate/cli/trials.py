@@ -330,6 +330,8 @@ class RunWatcher(Watcher):
 # Progress on the screen.
 
 LINE_EVERY_SECONDS = 20.0
+# Before its first step a job says nothing, for minutes where it compiles a large model.
+SILENT_SECONDS, NO_STEP = 60.0, "no step yet, it may be compiling"
 COLUMNS = ("step", "samples/s", "loss", "elapsed", "$")
 ALL_COLUMNS_WIDTH = 72
 
@@ -414,6 +416,7 @@ class LineScreen:
         self._began = time.monotonic()
         self._last: dict[tuple[str, str], str] = {}  # by kind of event, and workload or job
         self._printed_at = defaultdict[str, float](lambda: -LINE_EVERY_SECONDS)
+        self._heard_at = defaultdict[str, float](time.monotonic)  # any event of a job
 
     def show(self, views: Sequence[View]) -> None:
         """Print what has changed since the last call."""
@@ -424,6 +427,7 @@ class LineScreen:
                 self._line(workload, view.stage)
             for job in view.jobs:
                 if event := self._event(job, now):
+                    self._heard_at[job.name] = time.monotonic()
                     self._line(workload, f"{job.run} {job.arm or 'speed gate'}: {event}")
 
     def _event(self, job: JobView, now: float) -> str:
@@ -438,12 +442,18 @@ class LineScreen:
         if self._is_new("segment", job.name, job.lines.segment):
             return job.lines.segment
         figures, moment = job.lines.by_arm.get(job.lines.arm, {}), time.monotonic()
-        if not figures or moment - self._printed_at[job.name] < LINE_EVERY_SECONDS:
+        if not figures and moment - self._heard_at[job.name] < SILENT_SECONDS:
+            return ""
+        if figures and moment - self._printed_at[job.name] < LINE_EVERY_SECONDS:
             return ""
         self._printed_at[job.name] = moment
         step, rate, loss = _cells(figures)
         arm = f"{job.lines.arm}, " if job.arm is None and job.lines.arm else ""
-        parts = [f"{arm}step {step}", rate and f"{rate} samples/s", loss and f"loss {loss}"]
+        parts = [
+            f"{arm}step {step}" if figures else f"{arm}{NO_STEP}",
+            rate and f"{rate} samples/s",
+            loss and f"loss {loss}",
+        ]
         return ", ".join(part for part in [*parts, clock(job.seconds(now))] if part)
 
     def _is_new(self, kind: str, of: str, value: str) -> bool:

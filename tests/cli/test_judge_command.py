@@ -130,15 +130,26 @@ def test_options_that_do_not_fit_together_are_refused_with_a_fix(
     assert "Fix: " in result.stderr
 
 
-def test_a_file_that_is_not_json_is_bad_input(tmp_path: Path, invoke: Invoke) -> None:
+@pytest.mark.parametrize(
+    ("text", "fix"),
+    [
+        ('{"schema": 1}\n{"schema": 1}\n', "need --jsonl"),
+        ("# Compilegate\n", "name an evidence document"),
+        ('{"schema": 1,\n', "name an evidence document"),
+        ("0.5\n0.6\n", "name an evidence document"),
+    ],
+)
+def test_a_file_that_is_not_json_is_bad_input_with_the_fix_of_its_own_fault(
+    text: str, fix: str, tmp_path: Path, invoke: Invoke
+) -> None:
     file = tmp_path / "evidence.json"
-    file.write_text('{"schema": 1}\n{"schema": 1}\n')
+    file.write_text(text)
 
     result = invoke("judge", file)
 
     assert 2 == result.exit_code
     assert f"{file}: is not JSON" in result.stderr
-    assert "need --jsonl" in result.stderr
+    assert fix in result.stderr.partition("Fix: ")[2]
 
 
 def test_a_failure_is_shown_with_what_the_job_said_and_what_helps(

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from compilegate.cli import trials
 from compilegate.cli.trials import (
     JobLines,
     LineScreen,
@@ -218,6 +219,21 @@ def test_a_line_is_printed_once_per_event() -> None:
     assert ["0:00 lm: speed gate", "0:00 lm: s0 speed gate: training"] == printed[:2]
     assert printed[2].startswith("0:00 lm: s0 speed gate: step 10/160, loss 3, ")
     assert 3 == len(printed)
+
+
+def test_a_job_without_a_step_is_not_silent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compiling a large model takes minutes before the first step."""
+    monkeypatch.setattr(trials, "SILENT_SECONDS", 0.0)
+    watcher = watched(("q1a17", "InProgress", [line(arm="compile", block=0, blocks=3)]))
+    out = Console(file=io.StringIO(), width=80)
+    lines = LineScreen(out)
+
+    for _ in range(3):
+        lines.show([watcher.read()])
+
+    printed = out.file.getvalue().splitlines()
+    assert trials.NO_STEP in printed[-1]
+    assert not [text for text in printed if "step " in text.replace(trials.NO_STEP, "")]
 
 
 def test_each_segment_of_a_speed_job_is_an_event() -> None:

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 import textwrap
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from compilegate.cli.trials import NO_STEP
+from compilegate_local import tryout
+from tests.cli import init_scripts as scripts
 from tests.cli.conftest import Invoke
 from tests.cli.project import write_project
 
@@ -156,7 +161,7 @@ def test_the_screen_shows_each_arm_and_where_it_ended(
     assert "compile: failed\n  no.\n" in text
     assert "    | a line of compile" in text
     assert "begin with different weights" in text
-    assert "1 of 2 arms trained 2 steps and reported." in text
+    assert "1 of 2 arms trained and reported." in text
 
 
 def test_one_reason_of_several_arms_is_shown_once_and_says_what_to_do(
@@ -200,6 +205,26 @@ def test_a_missing_package_is_known_by_the_class_of_the_error(
     assert noted == any(LACKS in note for note in json.loads(result.stdout)["notes"])
 
 
+@pytest.mark.parametrize(
+    ("style", "steps", "said"),
+    [("", 0, True), (", argument_style: hydra", 0, False), ("", 2, False)],
+    ids=["as words", "as it takes them", "failed later"],
+)
+def test_a_script_that_dies_on_the_style_of_its_arguments_is_named_with_its_own(
+    style: str, steps: int, said: bool, tmp_path: Path, invoke: Invoke
+) -> None:
+    launched = (LAUNCHED[0], LAUNCHED[1].replace("/train}", f"/train{style}}}"))
+    project = write_project(tmp_path / "team", launched, CANDIDATES)
+    (tmp_path / "team" / "training" / "train.py").write_text(scripts.HYDRA)
+    died = python(tmp_path, baseline={"code": 1, "steps": steps})
+
+    result = invoke("try", project, "--python", died, "--arm", "baseline", "--json")
+
+    document = json.loads(result.stdout)
+    assert ["failed"] == [one["outcome"] for one in document["arms"]]
+    assert said is any("argument_style: hydra" in note for note in document["notes"])
+
+
 @pytest.mark.parametrize("code", [0, 3])
 @pytest.mark.parametrize(
     "destroys",
@@ -224,6 +249,17 @@ def test_an_arm_that_destroys_its_folder_fails_and_the_next_one_is_tried(
         baseline["outcome"], candidate["outcome"],
     )  # fmt: skip
     assert int(not keeps_evidence) == result.exit_code
+
+
+def test_an_arm_before_its_first_step_is_shown_with_its_time(tmp_path: Path) -> None:
+    (tmp_path / "code").mkdir()
+    waits, shown = "import time; print('loading', flush=True); time.sleep(1)", list[str]()
+    until = time.monotonic() + 60
+    tryout._run([sys.executable, "-c", waits], tmp_path, {}, until, shown.append)
+    took, _, last = shown[-1].partition(f", {NO_STEP}: ")
+
+    assert "loading" == last
+    assert re.fullmatch(rf"{tmp_path.name}, \d:\d\d", took)
 
 
 @pytest.mark.parametrize("hides", [False, True])  # its log, while it is read

@@ -8,7 +8,7 @@ import os
 import stat
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, TextIO
@@ -49,17 +49,25 @@ from compilegate_judge.replay import find_decision, replay
 
 STANDARD_INPUT = "-"
 TOO_DEEP = "the document is nested too deeply"
+EVIDENCE = "name an evidence document (JSON)"
+MANY = "many documents, one per line, need --jsonl"
 
 
 def read_json(file: str) -> object:
     """One JSON document, from standard input where the file is ``-``."""
-    with _opened(file, "name an evidence document (JSON)") as opened:
+    with _opened(file, EVIDENCE) as opened:
         text = opened.read()
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
-        fix = "many documents, one per line, need --jsonl"
+        fix = MANY if _is_json(text.lstrip().partition("\n")[0]) else EVIDENCE
         raise InvalidInputError(f"is not JSON: {error}", file=file, fix=fix) from error
+
+
+def _is_json(text: str) -> bool:
+    with suppress(ValueError, RecursionError):
+        return isinstance(json.loads(text), dict)
+    return False
 
 
 @contextmanager

@@ -29,10 +29,12 @@ from compilegate.cli.common.error_handling import FAILURE, INVALID_EVIDENCE
 from compilegate.cli.common.output import answer, show, waiting
 from compilegate.cli.common.session import FileArgument, JsonOption
 from compilegate.cli.plan import full_runs
+from compilegate.cli.trials import NO_STEP
 from compilegate.domain.argument_text import argument
 from compilegate.domain.compilers import compiler_named
 from compilegate.domain.eligibility import check_eligibility
 from compilegate.domain.errors import InvalidInputError
+from compilegate.domain.formats import clock, plural
 from compilegate.domain.naming import LAUNCHER
 from compilegate.domain.notes import SCRIPT_COMPILES, Note, said
 from compilegate.domain.planning.arms import CONTROL, ArmPlan, plan_arms
@@ -41,6 +43,7 @@ from compilegate.domain.request.build import PLATFORM_PREFIX
 from compilegate.domain.workload.model import BASELINE, Workload
 from compilegate.place import INSTALLED, PROJECT
 from compilegate.usecases.records import facts_for_workload
+from compilegate_doctor import ScriptError, argument_style, describe
 from compilegate_local import TEMPLATES, equivalence
 from compilegate_local.equivalence import Asked
 
@@ -154,7 +157,7 @@ def try_(
     answer(
         {"workload": workload.name, "arms": results, "notes": notes}, TEMPLATES / "try",
         as_json=as_json, good=outcomes.count(OK) + outcomes.count(NOT_EQUIVALENT),
-        tried=len(outcomes), steps=equivalence.STEPS if examine else STEPS,
+        tried=len(outcomes),
     )  # fmt: skip
     bad = {*outcomes} - {OK}
     code = INVALID_EVIDENCE if bad <= {NOT_APPLIED, NOT_EQUIVALENT} else FAILURE
@@ -362,6 +365,7 @@ def _run(
     update: Callable[[str], None],
 ) -> int | None:
     """The exit code of one arm's process; None where its time was up. Shows its last line."""
+    began = time.monotonic()
     with (folder / "output.log").open("wb") as output:
         process = subprocess.Popen(  # noqa: S603 - the user's own script, as an argument list
             command, cwd=folder / "code", env=environment, stdin=subprocess.DEVNULL, stdout=output,
@@ -375,7 +379,9 @@ def _run(
                     lines = _text_of(folder / "output.log").splitlines()
                     last = lines[-1] if lines else ""
                     shown = "".join(mark for mark in last if mark.isprintable())
-                    update(f"{folder.name}: {shown}")
+                    steps = len(_text_of(folder / EVIDENCE / "steps.jsonl").splitlines())
+                    done = plural(steps, "step") if steps else NO_STEP
+                    update(f"{folder.name}, {clock(time.monotonic() - began)}, {done}: {shown}")
             return None
         finally:
             # With what it has started, such as workers of a data loader.
@@ -481,6 +487,22 @@ def installed(bundle: bytes, python: Path, folder: Path, limit_seconds: float) -
     )  # fmt: skip
 
 
+def _other_style(file: WorkloadFile) -> Iterator[str]:
+    """That the script takes its arguments in another style than they are passed in."""
+    training = file.workload.training
+    script = str(training.hyperparameters.get("script", training.entry_point))
+    try:
+        read = describe((file.source_dir / script).read_bytes(), script)
+    except (OSError, ScriptError):
+        return
+    style = argument_style(read.command_line)
+    if style and style[0] != training.hyperparameters.get("argument_style", "words"):
+        yield (
+            f"{script} takes its arguments as {style[1]}: set argument_style: {style[0]} in "
+            f"training.hyperparameters, with the launcher {LAUNCHER} as entry_point."
+        )
+
+
 def _notes(
     file: WorkloadFile, results: Sequence[Mapping[str, Any]], *, left_out: bool
 ) -> Iterator[str]:
@@ -497,6 +519,8 @@ def _notes(
             "This Python lacks a package that the script imports. A job and try install what "
             f"{place} lists; or name a Python that has it with --python."
         )
+    if any(one["outcome"] == FAILED and not one["steps"] for one in results):
+        yield from _other_style(file)
     if left_out:
         yield f"{place} was not installed over --python; a job installs it."
     for one in results:
