@@ -315,6 +315,21 @@ def test_before_the_first_run_only_classes_of_the_jobs_device_count(
     assert upper_bound(0, faults) == rho_of(arm, evidence)
 
 
+@pytest.mark.parametrize(
+    ("planned", "state"),
+    [(None, State.PASSED), ("cpu", State.PASSED), ("cuda 9.0", State.UNEXAMINED)],
+)
+def test_a_check_on_another_device_than_the_jobs_proves_nothing(
+    planned: str | None, state: State
+) -> None:
+    """As of a script that moves its model to the CPU at its end; one that fails fails anyway."""
+    table = TABLE | {"device": planned}
+
+    assert state == proof(examined(FIRST, LAST, table=table)).state
+    failed = examined(FIRST, figures("last", HARMFUL), table=table)
+    assert "not_equivalent" in codes(judge(failed))
+
+
 def test_without_a_table_the_reason_is_that_or_why_none_would_count() -> None:
     reasons = set()
     for keys in ({}, STRICT):

@@ -225,6 +225,8 @@ def _why_void(
         return f"not looked at: {', '.join(unseen)}"
     if known is None:
         return f"{check.job_class.words}: no faults were tried"
+    if table.device not in (None, known.device, known.kind_of_device):
+        return f"{known.words}: the job's device is {table.device}"
     if known.revoked_at is not None:
         return f"{known.words}: a confirmed alarm ended its use"
     if check.check != table.check:
