@@ -57,6 +57,7 @@ def test_the_table_of_faults_is_of_the_equivalence_check_that_jobs_run(
 
     # Read as evidence is.
     assert not table.classes or digest() == Fields(write(table)).read(FaultTable).check
+    assert all("gradients.single" in table.bounds_of(one) for one in table.classes)
 
 
 def test_facts_are_read_once() -> None:
