@@ -119,6 +119,13 @@ def test_the_eligibility_result_has_the_keys_that_check_writes() -> None:
     assert set(written["economics"]) == set(shown["economics"])
 
 
+def test_the_picture_of_places_has_every_folder_of_the_data_bucket() -> None:
+    drawn = set(re.findall(r"\[([\w-]+)/:", SHOWN["places"]))
+    rows = PAGE.partition("Keys are relative")[2].partition("\n## ")[0]
+
+    assert drawn == set(re.findall(r"^\| `([\w-]+)/", rows, re.MULTILINE))
+
+
 def test_the_flag_that_the_page_shows_is_on() -> None:
     assert parse_flag(SHOWN["flag"]).enabled
 

@@ -18,6 +18,7 @@ from typer.testing import CliRunner
 
 from compilegate.cli.main import SECTIONS, app
 from compilegate.cli.register import WORDS as OUTCOMES
+from compilegate.domain.flag import STATES
 
 ROOT = Path(__file__).resolve().parents[2]
 LINK = re.compile(r"\]\((?P<page>[^)#\s]*)(?:#(?P<anchor>[^)\s]*))?\)")
@@ -78,6 +79,13 @@ def test_the_page_of_commands_has_the_sections_of_the_help() -> None:
     assert {title: list(names) for title, names in SECTIONS.items()} == documented
     assert ["Options", *SECTIONS] == re.findall(r"^(\w.*):$", screen, re.MULTILINE)
     assert typer.main.get_command(app).list_commands(None) == list(chain(*documented.values()))
+
+
+def test_the_picture_of_a_flag_has_every_state() -> None:
+    page = (ROOT / "docs" / "flag.md").read_text()
+    drawn = re.findall(r"^    (\S+) --> (\w+)", page, re.MULTILINE)
+
+    assert set(STATES) == {state for way in drawn for state in way} - {"[*]"}
 
 
 def test_the_page_on_registering_has_every_outcome() -> None:

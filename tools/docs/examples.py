@@ -40,14 +40,14 @@ CHECKED = {"baseline": (0.9126, 0.9133, 0.9121), "compile": (0.9066, 0.9072, 0.9
 def trial() -> dict[str, Any]:
     """A trial that ends with the compiler on."""
     rng = random.Random(20)  # noqa: S311 - an example, not a secret
-    arms = {name: [_segment(name, block, rng) for block in range(3)] for name in METRICS}
+    arms = {name: [segment(name, block, rng) for block in range(3)] for name in METRICS}
     order = 0
     for turn in range(3):
         for name in ("compile", "baseline"):
             if turn < len(METRICS[name]):
-                arms[name].append(_full_run("quality", order, name, METRICS[name][turn], rng))
+                arms[name].append(full_run("quality", order, name, METRICS[name][turn], rng))
                 order += 1
-    return _document("trial", None, arms)
+    return document("trial", None, arms)
 
 
 def probation() -> dict[str, Any]:
@@ -56,17 +56,18 @@ def probation() -> dict[str, Any]:
     arms = {arm["name"]: list(arm["runs"]) for arm in trial()["arms"]}
     order = sum(len(metrics) for metrics in METRICS.values())
     for metric in WATCHED:
-        arms["compile"].append(_full_run("probation", order, "compile", metric, rng))
+        arms["compile"].append(full_run("probation", order, "compile", metric, rng))
         order += 1
     for turn in range(3):
         for name in ("baseline", "compile"):
-            run = _full_run("probation", order, name, CHECKED[name][turn], rng)
+            run = full_run("probation", order, name, CHECKED[name][turn], rng)
             arms[name].append({**run, "confirm": True})
             order += 1
-    return _document("probation", "compile", arms)
+    return document("probation", "compile", arms)
 
 
-def _document(phase: str, promoted: str | None, arms: dict[str, Any]) -> dict[str, Any]:
+def document(phase: str, promoted: str | None, arms: dict[str, Any]) -> dict[str, Any]:
+    """An evidence document of these arms' runs."""
     return {
         "schema": 1, "workload": "bert-docs", "phase": phase, "promoted": promoted,
         "policy": {"quality_runs": "hybrid"},
@@ -82,7 +83,8 @@ def _document(phase: str, promoted: str | None, arms: dict[str, Any]) -> dict[st
     }  # fmt: skip
 
 
-def _segment(name: str, block: int, rng: random.Random) -> dict[str, Any]:
+def segment(name: str, block: int, rng: random.Random) -> dict[str, Any]:
+    """An arm's run in a short block."""
     compiled = name == "compile"
     step = STEP_SECONDS / (SPEEDUP if compiled else 1)
     node = (1.0, 1.021, 0.988)[block] * (1 + 0.012 * rng.uniform(-1, 1))
@@ -96,9 +98,10 @@ def _segment(name: str, block: int, rng: random.Random) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _full_run(
+def full_run(
     stage: str, order: int, name: str, metric: float, rng: random.Random
 ) -> dict[str, Any]:
+    """A whole job of an arm."""
     step = STEP_SECONDS / (SPEEDUP if name == "compile" else 1)
     overhead = 240 + (COMPILE_SECONDS if name == "compile" else 0)
     wall = (overhead + step * FULL_RUN_STEPS) * (1 + 0.02 * rng.uniform(-1, 1))

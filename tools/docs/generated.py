@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
@@ -35,9 +35,9 @@ from compilegate.domain.workload.file import VERSION
 from compilegate.domain.workload.model import Workload, library
 from compilegate.domain.workload.schema import workload_schema
 from compilegate_doctor import COMPILERS, RULES
-from tools import state_machine
-from tools.docs import examples, worked_example
+from tools.docs import examples, pictures, worked_example
 from tools.docs.folders import with_imports
+from tools.docs.markdown import between, table
 from tools.verify_aws.assumptions import load_assumptions
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -52,19 +52,6 @@ REASON_ROW = re.compile(
 )
 CHANGED = re.compile(r"(?P<begin>.* what was proven) in (?P<what>.*)(?P<end>; .*)")
 EXAMPLE = re.compile(r"(?P<begin><!-- decision -->\n```json\n).*?(?P<end>```\n)", re.DOTALL)
-
-
-def table(head: Sequence[str], rows: Iterable[Sequence[str]], rule: str = "---") -> str:
-    """A table in Markdown."""
-    lines = [head, *([cell.replace("|", r"\|") for cell in row] for row in rows)]
-    texts = [f"| {' | '.join(line)} |\n" for line in lines]
-    return "".join([texts[0], f"|{'|'.join([rule] * len(head))}|\n", *texts[1:]])
-
-
-def _between(page: str, name: str, text: str) -> str:
-    """The page with this text after the comment that begins with the name."""
-    place = re.compile(rf"(<!-- {name}\b[^\n]*-->\n).*?(\n<!-- end of {name} -->)", re.DOTALL)
-    return place.sub(lambda match: f"{match[1]}\n{text}{match[2]}", page)
 
 
 def documented_codes(page: str) -> dict[str, set[str]]:
@@ -104,7 +91,7 @@ def reasons(page: str) -> str:
             for severity in Severity
             if (rows := _reason_rows(kinds, severity))
         ]
-        page = _between(page, name, "\n".join(parts))
+        page = between(page, name, "\n".join(parts))
     return page
 
 
@@ -139,13 +126,14 @@ def doctor_rules(page: str) -> str:
             if rule.compilers == compilers
         ]
         sections.append(f"### {title}\n\n{''.join(rows)}")
-    return _between(page, "rules", "\n".join(sections))
+    return between(page, "rules", "\n".join(sections))
 
 
 def how_it_decides(page: str) -> str:
-    """The worked example, how many runs a proof takes, and the classes of the equivalence check."""
-    text = table(worked_example.HEAD, worked_example.rows())
-    return examples.with_output(_between(_between(page, "example", text), "classes", _classes()))
+    """A trial, the worked example, how many runs a proof takes, and classes of the check."""
+    page = between(page, "trial", pictures.trial())
+    page = between(page, "example", table(worked_example.HEAD, worked_example.rows()))
+    return examples.with_output(between(page, "classes", _classes()))
 
 
 def _classes() -> str:
@@ -159,14 +147,6 @@ def _classes() -> str:
     return table(head, rows) if rows else "This release knows no class.\n"
 
 
-def state_machines(page: str) -> str:
-    """Both state machines, drawn."""
-    for machine in naming.MACHINES:
-        chart = state_machine.drawn(state_machine.definition(machine))
-        page = _between(page, machine, f"```mermaid\n{chart}```\n")
-    return page
-
-
 def compilers(page: str) -> str:
     """Every compiler that a candidate may name."""
     rows = [
@@ -175,7 +155,7 @@ def compilers(page: str) -> str:
         f"{_gain(one.compute_speedup)}. Proof: {one.proof}\n"
         for one in DESCRIPTORS.values()
     ]
-    return _between(page, "compilers", "".join(rows))
+    return between(page, "compilers", "".join(rows))
 
 
 def _modes(compiler: Compiler) -> str:
@@ -217,7 +197,7 @@ def workload_keys(page: str) -> str:
         if section not in same:
             title = f"`{section}`" if section else "Top of the file"
             parts.append(f"### {title}\n\n{''.join(rows)}")
-    return _between(page, "keys", "\n".join(parts))
+    return between(page, "keys", "\n".join(parts))
 
 
 def _sections(path: str, keys: Mapping[str, Key]) -> Iterator[tuple[str, Mapping[str, Key]]]:
@@ -298,7 +278,7 @@ def assumptions(page: str) -> str:
          f"{one.proof}: {one.source}", one.check or f"not checked: {one.unchecked}")
         for one in load_assumptions()
     ]  # fmt: skip
-    return _between(page, "assumptions", table(head, rows))
+    return between(page, "assumptions", table(head, rows))
 
 
 def flag_reads(page: str) -> str:
@@ -318,8 +298,8 @@ def flag_reads(page: str) -> str:
     head = ("within, seconds", "limit used by others", "fall to the baseline", "wait, median",
             "longest", "fall with boto3's own retries")  # fmt: skip
     answers = [(what, f"{stored['reads'][key]:.3g} ms") for what, key in reads]
-    page = _between(page, "reads", table(("one answer", "takes"), answers))
-    return _between(page, "bursts", table(head, bursts, "---:"))
+    page = between(page, "reads", table(("one answer", "takes"), answers))
+    return between(page, "bursts", table(head, bursts, "---:"))
 
 
 def fleet(page: str) -> str:
@@ -335,7 +315,7 @@ def fleet(page: str) -> str:
     ]  # fmt: skip
     head = ("", "workloads", "years", *(f"{of}{what}" for of in ("", "before: ")
             for what in ("seconds", "CPU", "MB read", "requests", "MiB")))  # fmt: skip
-    return _between(page, "fleet", table(head, rows, "---:"))
+    return between(page, "fleet", table(head, rows, "---:"))
 
 
 def _taken(one: Mapping[str, Any]) -> tuple[str, ...]:
@@ -357,7 +337,7 @@ def measurements(page: str) -> str:
          row["verdict"] or "—", f"{row['failed_trials']}", row["before"])
         for row in stored["rows"]
     ]  # fmt: skip
-    return fleet(flag_reads(_between(page, "first verdicts", table(head, rows))))
+    return fleet(flag_reads(between(page, "first verdicts", table(head, rows))))
 
 
 def decision_message() -> Notification:
@@ -417,7 +397,9 @@ PAGES: Mapping[Path, Callable[[str], str]] = {
     DOCS / "how-it-decides.md": how_it_decides,
     ELIGIBILITY: lambda page: examples.with_output(eligibility(page)),
     DOCS / "doctor.md": lambda page: examples.with_output(doctor_rules(page)),
-    DOCS / "state-machines.md": state_machines,
+    DOCS / "canary.md": pictures.canary,
+    DOCS / "probation.md": pictures.probation,
+    DOCS / "state-machines.md": pictures.state_machines,
     DOCS / "training.md": compilers,
     DOCS / "workload-file.md": workload_keys,
     DOCS / "commands.md": examples.with_output,
