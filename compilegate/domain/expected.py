@@ -48,7 +48,7 @@ class Key:
     Bounds are in ``unit``; ``above`` is one that is not allowed itself. ``form`` is of a text or
     of each of several, ``example`` an item of a mapping as people write it; ``check`` finds what is
     wrong with items of a mapping. ``kind``, ``default`` and, of a section, its dataclass ``inner``
-    are those of the field.
+    are those of the field. ``formerly`` is a name that is refused with the present one.
     """
 
     about: str
@@ -63,6 +63,7 @@ class Key:
     kind: str = ""
     default: object = REQUIRED
     inner: Any = None
+    formerly: str = ""
 
 
 class Section:

@@ -29,6 +29,7 @@ class Fields:
     def __init__(self, value: object, path: str = "", reading: Reading | None = None) -> None:
         self._path, self._reading, self._sound = path, reading, True
         self._read: list[str] = []
+        self._renamed: dict[str, str] = {}
         if not isinstance(value, Mapping):
             if value is not REQUIRED:  # a section that is missing has been noted
                 self._note(
@@ -232,6 +233,8 @@ class Fields:
 
     def value(self, name: str, key: Key) -> Any:
         """What stands under a key, as it is declared; a tuple for several sections."""
+        if key.formerly:
+            self._renamed[key.formerly] = name
         if key.kind == "sections":
             return tuple(item.read(key.inner) for item in self.sections(name))
         if key.kind == "section":
@@ -299,7 +302,7 @@ class Fields:
         """Refuse keys that were not read; whether nothing in this mapping was refused."""
         for key in self._data:
             if key not in self._read:
-                near = _nearest(key, self._read)
+                near = self._renamed.get(key) or _nearest(key, self._read)
                 fix = f"did you mean `{near}`?" if near else "remove it."
                 keys = ", ".join(sorted(set(self._read)))
                 self._note(

@@ -119,7 +119,7 @@ class TrialReport:
 
     @property
     def thresholds(self) -> tuple[float, float] | None:
-        """Reject and promote as ratios of times, adjusted for the price per hour."""
+        """What must be proven and what the mean must be, as ratios of times: dollars decide."""
         return self.measured.thresholds if self.measured else None
 
     @cached_property

@@ -22,6 +22,13 @@ CASES: dict[str, tuple[tuple[tuple[str, str], ...], dict[str, tuple[str, ...]]]]
         (("batch_size: 32", "batch_size: 32\n  batchsize: 4"),),
         {"training.batchsize": ("is not a known key", "(got 4)", "did you mean `batch_size`?")},
     ),
+    "a key of another name": (
+        (("schedule:", "policy: {reject_speedup: 1.1, promote_speedup: 1.3}\nschedule:"),),
+        {
+            "policy.reject_speedup": ("is not a known key", "did you mean `min_proven_speedup`?"),
+            "policy.promote_speedup": ("is not a known key", "did you mean `min_mean_speedup`?"),
+        },
+    ),
     "a missing key": (
         (("  run_hours: 6.0\n", ""),),
         {"schedule.run_hours": ("is missing", "add `run_hours:` with a value")},

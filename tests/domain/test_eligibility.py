@@ -192,10 +192,10 @@ def test_only_waiting_bounds_the_speedup(profile: Profile, largest: float | None
 
 
 def test_a_speedup_that_no_candidate_can_reach_never_pays_back() -> None:
-    economics = check(change(SOUND, policy__promote_speedup=2.0)).economics
+    economics = check(change(SOUND, policy__min_mean_speedup=2.0)).economics
 
     assert economics.payback_days is None
-    assert "policy.promote_speedup" in economics.unknown["payback_days"]
+    assert "policy.min_mean_speedup" in economics.unknown["payback_days"]
 
 
 def test_an_unknown_price_leaves_the_dollars_empty_with_the_reason() -> None:

@@ -66,7 +66,7 @@ SAYS: list[tuple[str, Workload, str, str]] = [
     # By Amdahl: one over 0.6 + 0.4 / 1.5, and one over 0.7 + 0.3 / 1.5.
     ("data_bound", with_profile(0.9, 0.6, 0.0), "1.15 times", "60%"),
     ("low_gpu_utilization", with_profile(gpu_utilization=0.3), "1.11 times", ""),
-    ("speedup_below_policy", change(SOUND, policy__promote_speedup=2.0), "(2.00)", "1.50"),
+    ("speedup_below_policy", change(SOUND, policy__min_mean_speedup=2.0), "(2.00)", "1.50"),
     ("fp32_only", change(SOUND, training__precision="fp32"), "51% in it, 21% in fp32 on an A100",
      "bf16"),
     # Amdahl on the published 1.5 to 5.5 times, with 20 % of a step waiting.
@@ -112,8 +112,8 @@ def test_a_reason_gives_its_figures_and_names(
     [
         ("instance_retired", with_candidates(COMPILE, P3), "candidates[1].instance_type"),
         ("same_job", with_candidates(DDP, SMDDP, base=PARALLEL), "candidates[1]"),
-        ("speedup_below_policy", change(with_profile(0.9, 0.01, 0.0), policy__promote_speedup=1.5),
-         "policy.promote_speedup"),
+        ("speedup_below_policy", change(with_profile(0.9, 0.01, 0.0), policy__min_mean_speedup=1.5),
+         "policy.min_mean_speedup"),
         ("underpowered", change(SOUND, quality__history=NOISY, policy__max_quality_runs=12),
          "quality.margin"),
         ("history_missing", change(SOUND, quality__history=(0.9,)), "quality.history"),

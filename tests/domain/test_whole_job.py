@@ -51,7 +51,7 @@ def around(seconds: float, sd: float, count: int = 3) -> list[float]:
 
 def demo_production() -> dict[str, Any]:
     """Blocks 1.43x (1.11 to 1.85), whole jobs 1.06x: a short job that pays for start-up."""
-    policy = {"reject_speedup": 1.03, "promote_speedup": 1.10, "max_quality_runs": 3}
+    policy = {"min_proven_speedup": 1.03, "min_mean_speedup": 1.10, "max_quality_runs": 3}
     doc = document(metrics=GOOD, policy=policy, compile_seconds=0.0)
     doc.update(runs_per_week=1400, runs_remaining=72800)
     for block, log in enumerate(sample(3, math.log(1.43), 0.103)):

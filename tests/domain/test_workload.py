@@ -45,7 +45,7 @@ def test_defaults_are_the_contracts() -> None:
     workload = parse_workload(WORKLOAD)
 
     policy = Policy(
-        promote_speedup=1.20, reject_speedup=1.10, alpha=0.05, quality_runs="hybrid",
+        min_mean_speedup=1.20, min_proven_speedup=1.10, alpha=0.05, quality_runs="hybrid",
         max_quality_runs=96, max_trial_usd=5000.0, hold_models=True, approval="none",
         probation_runs=12, on_stale="fall_back", cooldown_days=14.0,
     )  # fmt: skip
@@ -86,7 +86,8 @@ def test_a_parsed_workload_reads_back_as_itself() -> None:
         ("quality.margin", -0.1, "quality.margin", "above 0"),
         ("quality.history", [0.9, "x"], "quality.history", "not a number"),
         ("profile", {"gpu_utilization": 90}, "profile.gpu_utilization", "at most 1"),
-        ("policy", {"promote_speedup": 1.05}, "policy.promote_speedup", "set promote_speedup to"),
+        ("policy", {"min_mean_speedup": 1.05}, "policy.min_mean_speedup",
+         "set min_mean_speedup to"),
         ("policy", {"max_trial_usd": "cheap"}, "policy.max_trial_usd", "US dollars"),
         ("policy", {"on_stale": "keepp"}, "policy.on_stale", "did you mean keep?"),
         ("policy", {"cooldown_days": -1}, "policy.cooldown_days", "at least 0"),

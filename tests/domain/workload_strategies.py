@@ -77,7 +77,7 @@ FULL: dict[str, Any] = {
         "history": [0.912, 0.914, 0.913, 0.9135, 0.9125],
     },
     "policy": {
-        "promote_speedup": 1.2, "reject_speedup": 1.1, "alpha": 0.05, "quality_runs": "hybrid",
+        "min_mean_speedup": 1.2, "min_proven_speedup": 1.1, "alpha": 0.05, "quality_runs": "hybrid",
         "max_quality_runs": 36, "probation_runs": 12, "max_trial_usd": 5000,
         "on_stale": "fall_back", "cooldown_days": 14, "hold_models": True,
         "approval": "required",
@@ -230,8 +230,8 @@ def sound(draw: st.DrawFn) -> dict[str, Any]:
             "compile_seconds_cold": st.sampled_from([30.0, 1e6]),
         }),
         "policy": _some({
-            "promote_speedup": _mostly(1.2, 1e14),
-            "reject_speedup": _mostly(1.1, 1.0, 1.2),
+            "min_mean_speedup": _mostly(1.2, 1e14),
+            "min_proven_speedup": _mostly(1.1, 1.0, 1.2),
             "alpha": _mostly(0.05, 1e-6, 0.5),
             "quality_runs": st.sampled_from(QUALITY_RUNS),
             "max_quality_runs": _mostly(36, 2, 10_000),

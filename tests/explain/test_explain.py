@@ -116,7 +116,7 @@ def test_a_cheaper_candidates_bars_speak_of_late_recompilations_only_where_there
     doc["arms"][0].setdefault("usd_per_hour", 1.0)
     words = [i["words"] for i in items_of(doc) if i["name"] == "best that it can still be"]
 
-    assert [True, False] == ["promote_speedup" in text for text in words]
+    assert [True, False] == ["min_mean_speedup" in text for text in words]
     assert not [text for text in words if "Late recompilations" in text]
 
 

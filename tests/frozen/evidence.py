@@ -325,14 +325,14 @@ class Generator:
     def _policy(self) -> Document:
         rng, policy = self.rng, {"quality_runs": self.rng.choice(["shadow", "canary", "hybrid"])}
         choices: dict[str, list[Any]] = {
-            "promote_speedup": [1.0, 1.2, 1.3], "alpha": [0.01, 0.05, 0.2],
+            "min_mean_speedup": [1.0, 1.2, 1.3], "alpha": [0.01, 0.05, 0.2],
             "max_quality_runs": [2, 4, 8, 36], "max_trial_usd": [5.0, 200.0, 5000.0],
             "probation_runs": [1, 5, 12], "on_stale": ["keep", "fall_back"],
             "cooldown_days": [0, 30], "hold_models": [False], "approval": ["required"],
         }  # fmt: skip
         policy |= {key: rng.choice(values) for key, values in choices.items() if self.chance(0.3)}
         if self.chance(0.2):
-            policy["reject_speedup"] = 1.0
+            policy["min_proven_speedup"] = 1.0
         return policy
 
     def _plan(self) -> Document:

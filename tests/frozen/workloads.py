@@ -209,7 +209,8 @@ def _profile(rng: random.Random) -> dict[str, Any]:
 
 def _policy(rng: random.Random) -> dict[str, Any]:
     values: dict[str, Any] = {
-        "promote_speedup": rng.choice([1.1, 1.2, 1.6]), "reject_speedup": rng.choice([1.0, 1.05]),
+        "min_mean_speedup": rng.choice([1.1, 1.2, 1.6]),
+        "min_proven_speedup": rng.choice([1.0, 1.05]),
         "alpha": rng.choice([0.01, 0.1]), "max_quality_runs": rng.choice([2, 6, 36]),
         "quality_runs": rng.choice(["shadow", "canary", "hybrid"]), "probation_runs": 20,
         "max_trial_usd": rng.choice([5, 300, 5000, 100_000]), "hold_models": False,

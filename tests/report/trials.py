@@ -62,7 +62,7 @@ def run_trial(
     history = [metric_at(goal, spread, n, 0.15) for n in range(past)]
     document: dict[str, Any] = {
         "schema": 1, "workload": workload, "phase": "trial", "promoted": None,
-        "policy": {"promote_speedup": 1.2, "reject_speedup": 1.1, "alpha": 0.05,
+        "policy": {"min_mean_speedup": 1.2, "min_proven_speedup": 1.1, "alpha": 0.05,
                    "quality_runs": "shadow", "max_quality_runs": 36, "probation_runs": 12,
                    "max_trial_usd": 20.0},
         "quality": {"metric": metric, "goal": goal, "margin": margin, "history": history},

@@ -18,6 +18,7 @@ from tests.domain.evidence_builder import GOOD, document, judge
 from tests.frozen.evidence import trial
 from tools.archive_judge import archive
 
+OLD_NAMES = {"min_mean_speedup": "promote_speedup", "min_proven_speedup": "reject_speedup"}
 FLAG = "/compilegate/prod/workloads/lm/compiler"
 
 
@@ -46,7 +47,11 @@ def test_the_present_judge_is_archived_and_replayed(metrics: dict, shelf: None) 
 def test_what_0_2_0_decided_is_repeated_and_is_decided_today(number: int) -> None:
     """But for version and identity, also where a table is known and nothing was examined by it."""
     evidence = trial(number)
-    then = judges.decide("2.1.0", evidence, FLAG)
+    policy = dict(evidence["policy"])
+    for name, old in OLD_NAMES.items():
+        if name in policy:
+            policy[old] = policy.pop(name)
+    then = judges.decide("2.1.0", {**evidence, "policy": policy}, FLAG)
     known = {"check": "f", "bounds": {"cpu.gradients.single": 9.0}, "classes": []}
 
     assert "2.1.0" == then["judge_version"]

@@ -32,7 +32,7 @@ def bottleneck_rule(job: CandidateJob) -> Iterator[Reason]:
     """The largest speed-up this job could see, and whether that could ever be promoted."""
     assumed = job.descriptor.compute_speedup
     if job.plausible_speedup is not None and assumed is not None:
-        most, required = job.plausible_speedup.high, job.workload.policy.promote_speedup
+        most, required = job.plausible_speedup.high, job.workload.policy.min_mean_speedup
         data, communication = job.waits
         waiting, below = min(1.0, data + communication), most < required
         if waiting >= WORTH_SAYING:
@@ -97,7 +97,7 @@ def money_rule(job: CandidateJob) -> Iterator[Reason]:
     if then is None:
         yield job.finds("price_unknown")
     elif now is not None and not job.same_cluster:
-        needed = then / now * policy.promote_speedup
+        needed = then / now * policy.min_mean_speedup
         if needed > UNLIKELY_SPEEDUP:
             yield job.finds("cluster_too_dear", price=then / now, needed=needed)
 
@@ -247,7 +247,7 @@ def _with_saving(economics: Economics, lead: CandidateJob) -> Economics:
     profile, plausible = lead.workload.profile, lead.plausible_speedup
     most = plausible.high if plausible else 0.0
     waits = (profile.data_wait_fraction, profile.communication_fraction) != (None, None)
-    required, trial = lead.workload.policy.promote_speedup, economics.trial_usd
+    required, trial = lead.workload.policy.min_mean_speedup, economics.trial_usd
     saving = lead.saving_usd(required) if required <= most else None
     return replace(
         economics,
@@ -275,7 +275,7 @@ def _assumptions(lead: CandidateJob) -> Iterator[str]:
 
 def _unknown_saving(economics: Economics, lead: CandidateJob) -> dict[str, str]:
     """Why figures of the most promising candidate are None."""
-    unknown, required = {}, lead.workload.policy.promote_speedup
+    unknown, required = {}, lead.workload.policy.min_mean_speedup
     most = economics.plausible_speedup.high if economics.plausible_speedup else 0.0
     if economics.largest_speedup is None:
         none = lead.workload.profile == Profile()
@@ -283,7 +283,7 @@ def _unknown_saving(economics: Economics, lead: CandidateJob) -> dict[str, str]:
         unknown["largest_speedup"] = why
     if economics.trial_usd is not None and economics.payback_days is None:
         unknown["payback_days"] = (
-            f"policy.promote_speedup requires {required:g} times the speed, and at most "
+            f"policy.min_mean_speedup requires {required:g} times the speed, and at most "
             f"{significant(most)} is plausible"
             if required > most
             else f"at {required:g} times the speed a run saves no more than compiling costs it"

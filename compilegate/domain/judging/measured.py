@@ -145,9 +145,9 @@ class Measured:
 
     @property
     def thresholds(self) -> tuple[float, float]:
-        """Reject and promote as ratios of times, adjusted for the lead's price: dollars decide."""
-        policy = self.evidence.policy
-        return policy.reject_speedup * self.price_ratio, policy.promote_speedup * self.price_ratio
+        """What must be proven and what the mean must be, as ratios of times: dollars decide."""
+        policy, price = self.evidence.policy, self.price_ratio
+        return policy.min_proven_speedup * price, policy.min_mean_speedup * price
 
     @property
     def apart(self) -> bool:

@@ -259,7 +259,7 @@ def quality_monitor(evidence: Evidence, promoted: Arm) -> Monitor:
 
 
 def speed_monitor(evidence: Evidence, promoted: Arm, speedup: float | None) -> Monitor:
-    """Watches ln(wall clock), turned, for the whole gain above ``reject_speedup`` going away."""
+    """Watches ln(wall clock), turned, for all gain above ``min_proven_speedup`` going away."""
     baseline, policy = evidence.baseline, evidence.policy
     theirs, ours = ComparableWalls(baseline, evidence), ComparableWalls(promoted, evidence)
     history, base, mine = (
@@ -269,10 +269,10 @@ def speed_monitor(evidence: Evidence, promoted: Arm, speedup: float | None) -> M
         )
     )  # fmt: skip
     past = history + base
-    gain = math.log(speedup or policy.promote_speedup)
+    gain = math.log(speedup or policy.min_mean_speedup)
     if mine and past:
         gain = mean(mine) - mean(past)
-    reject = math.log(policy.reject_speedup) + log_price_ratio(promoted, evidence)
+    least = math.log(policy.min_proven_speedup) + log_price_ratio(promoted, evidence)
     of_baseline = {run.order for run in baseline.probation}
 
     def figure(run: FullRun) -> float | None:
@@ -285,9 +285,9 @@ def speed_monitor(evidence: Evidence, promoted: Arm, speedup: float | None) -> M
         figure=figure,
         old=past,
         spread=max(_spread(history, base, mine) or WALL_SD, LEAST_WALL_SD),
-        shift=max(gain - reject, 2 * LEAST_WALL_SD),
-        checked_shift=max(gain - reject, LEAST_CHECKED_SHIFT),
-        tolerated=-reject,
+        shift=max(gain - least, 2 * LEAST_WALL_SD),
+        checked_shift=max(gain - least, LEAST_CHECKED_SHIFT),
+        tolerated=-least,
         level=gain,
         runs=policy.probation_runs,
     )

@@ -137,17 +137,17 @@ class SpeedTest:
 
     def _net(self, logs: Sequence[float], calm: Sequence[float]) -> tuple[SpeedOutcome, str]:
         policy, n, centre = self.policy, len(logs), mean(logs)
-        reject, promote = math.log(policy.reject_speedup), math.log(policy.promote_speedup)
-        required = f"the required {ratio(policy.promote_speedup)}"
+        least, goal = map(math.log, (policy.min_proven_speedup, policy.min_mean_speedup))
+        required = f"the required {ratio(policy.min_mean_speedup)}"
         # Rejecting early spends no error: it only takes promotions away.
-        if best_case(logs, policy.alpha, calm, self.assumed_spread) < promote:
-            if math.exp(centre) < policy.reject_speedup:
+        if best_case(logs, policy.alpha, calm, self.assumed_spread) < goal:
+            if math.exp(centre) < policy.min_proven_speedup:
                 return SpeedOutcome.TOO_SLOW, f"significantly below {required}"
             return SpeedOutcome.BELOW_PROMOTE, f"faster, but significantly below {required}"
         look = speed_look_at(n)
-        proven = look is not None and lower_bound(logs[:look], self.level) > reject
-        if proven and centre >= promote:
-            return SpeedOutcome.PASSED, f"proven above {ratio(policy.reject_speedup)}"
+        proven = look is not None and lower_bound(logs[:look], self.level) > least
+        if proven and centre >= goal:
+            return SpeedOutcome.PASSED, f"proven above {ratio(policy.min_proven_speedup)}"
         if n < self.max_blocks:
             blocks = "one block is" if n == 1 else f"{n} blocks are"
             return SpeedOutcome.MORE_BLOCKS, f"{blocks} not conclusive yet"

@@ -306,8 +306,8 @@ def trial_usd(evidence: Evidence) -> float | None:
 #
 # - measured: every finished full run was timed
 # - plausible: the full runs are not faster than the blocks leave possible
-# - the estimate reaches reject_speedup x r
-# - its one-sided bound at alpha/K exceeds reject_speedup x r
+# - the estimate reaches min_proven_speedup x r
+# - its one-sided bound at alpha/K exceeds min_proven_speedup x r
 # - its interval, mapped to money, excludes a loss: the lower end exceeds r
 #
 # ``disproved``: no more runs would help. The estimate lies below the bar by more than three
@@ -339,7 +339,7 @@ class Confirmation:
 def confirm(candidate: Arm, evidence: Evidence, whole: WholeJob | None) -> Confirmation:
     """Whether the estimate of whole jobs allows a promotion."""
     cost, policy = log_price_ratio(candidate, evidence), evidence.policy
-    bar = math.log(policy.reject_speedup) + cost
+    bar = math.log(policy.min_proven_speedup) + cost
     timed = all(run.wall_seconds for run in finished(candidate.quality))
     if whole is None or whole.measured is None or not timed:
         return Confirmation(Agreement.UNMEASURED, False, math.exp(bar), None)

@@ -348,14 +348,19 @@ class Quality(Section):
 class Policy(Section):
     """What the team accepts; ``on_stale`` is about what production was proven on."""
 
-    promote_speedup: float = key(
-        "promote if short blocks average this or more", "times baseline", default=1.20, low=1.0
+    min_mean_speedup: float = key(
+        "promote if short blocks average this or more",
+        "times baseline",
+        default=1.20,
+        low=1.0,
+        formerly="promote_speedup",
     )
-    reject_speedup: float = key(
+    min_proven_speedup: float = key(
         "promote if short blocks and whole jobs are proven above",
         "times baseline",
         default=1.10,
         low=1.0,
+        formerly="reject_speedup",
     )
     alpha: float = key(
         "chance of promoting a bad candidate",
@@ -401,10 +406,10 @@ class Policy(Section):
     )
 
     def problems(self) -> Iterator[Problem]:
-        """A speed-up that promotes below the one that rejects."""
-        if self.promote_speedup < self.reject_speedup:
-            problem = f"is below reject_speedup ({self.reject_speedup:g})"
-            yield "promote_speedup", problem, "set promote_speedup to reject_speedup or more"
+        """A mean that is required below what must be proven."""
+        if self.min_mean_speedup < self.min_proven_speedup:
+            problem = f"is below min_proven_speedup ({self.min_proven_speedup:g})"
+            yield "min_mean_speedup", problem, "set min_mean_speedup to min_proven_speedup or more"
 
     def to_dict(self) -> dict[str, Any]:
         """As a document has it; a key that 0.2.0 refuses only where it is not the default."""

@@ -154,16 +154,16 @@ def _note(speed: Speedup | None, measured: Measured) -> str:
         text += " The estimate also counts the wall clock of full runs."
     if measured.price_ratio != 1:
         price = f"{measured.price_ratio:.2f} times as much per hour"
-        text += f" {measured.lead.name} costs {price}: reject and promote are set for its dollars."
+        text += f" {measured.lead.name} costs {price}: both minima are set for its dollars."
     return text
 
 
 def _limits(speed: Speedup | None, measured: Measured) -> list[Mark]:
-    reject, promote = measured.thresholds
+    proven, average = measured.thresholds
     marks: list[Mark] = [
         Rule("muted", x=1.0, name="no change"),
-        Rule("limit", x=reject, dash=DOTTED, name=f"reject {ratio(reject)}"),
-        Rule("goal", x=promote, dash=DASHED, name=f"promote {ratio(promote)}"),
+        Rule("limit", x=proven, dash=DOTTED, name=f"min. proven {ratio(proven)}"),
+        Rule("goal", x=average, dash=DASHED, name=f"min. mean {ratio(average)}"),
     ]
     if speed:
         marks.insert(0, Band(*speed.interval, arm_style(1).role))
