@@ -34,9 +34,9 @@ from compilegate.domain.production.canary import open_rounds
 from compilegate.domain.production.history import WorkloadHistory
 from compilegate.domain.production.job import RunJobs
 from compilegate.domain.records.production import BegunRun, ProductionRun, Review
+from compilegate.domain.records.trials import ApprovalRequested
 from compilegate.domain.request.build import PROGRESS_LINE
 from compilegate.domain.trial.plan import RecordedPlan
-from compilegate.usecases.flag.approval import approval_of
 from compilegate.usecases.production.begin_run import jobs_of, load_begun
 from compilegate.usecases.records import Trial, find_plan
 from compilegate.usecases.started_jobs import names_of_run, names_of_runs, requested_runs
@@ -212,8 +212,8 @@ class TrialWatcher(Watcher):
             own = [run.arm for one in rounds if one.trial == self.trial.trial for run in one.runs]
             if own:
                 return f"waits for production: {', '.join(own)}"
-        approval = approval_of(self.trial, self._cloud.services.ledger) if jobs else None
-        if approval is not None and approval.answer is None:
+        key = ApprovalRequested.key_of(trial=self.trial.trial)
+        if jobs and any(one.trial == self.trial.trial for one in self._past(key).open_approvals):
             return "waits for approval, see compilegate status"
         return "judging" if jobs else "checking, planning"
 
@@ -235,7 +235,7 @@ class TrialWatcher(Watcher):
         return replace(
             job,
             run=run.text,
-            arm=None if run.arm_index is None else arms[run.arm_index].name,
+            arm=None if run.is_speed else arm_of(run, arms).name,
             usd_per_hour=arm_of(run, arms).usd_per_hour,
             measures=measured_by(run, arms),
         )

@@ -43,9 +43,9 @@ CROSS_REGION = (
 
 @dataclass(frozen=True)
 class Image:
-    """A training image's URI; ``uri`` is None with reason code and text in its place."""
+    """A training image; ``uri`` is empty with reason code and text in its place."""
 
-    uri: str | None
+    uri: str
     code: str = ""
     why: str = ""
     patched_until: str | None = None
@@ -138,7 +138,7 @@ def label(row: Versions) -> str:
 
 
 def _none(why: str, code: str = "no_compiler_image", source: str = "") -> Image:
-    return Image(None, code, why, source=source)
+    return Image("", code, why, source=source)
 
 
 def _same(version: str | None, own: str | None) -> bool:
@@ -353,7 +353,7 @@ class Facts:
             self.image(framework, compiler="none", region=region, instance=instance).uri
             for framework in (one, other)
         )
-        return first is not None and first == second
+        return bool(first) and first == second
 
     @cached_property
     def _images_by_key(self) -> dict[tuple[Framework, str, str, bool], Image]:
@@ -386,15 +386,15 @@ class Facts:
         image = native = self._framework_image(framework, region, gpu)
         fitting = [row for row in self.managed.images if row.fits(framework)]
         same = any(row.same_image for row in fitting)
-        if compiler == self.managed.compiler or (image.uri is None and same):
+        if compiler == self.managed.compiler or (same and not image.uri):
             image = self._compiler_image(framework, fitting, region)
-            if same and image.uri is not None and native.uri is not None:
+            if same and image.uri and native.uri:
                 image = native  # the compiler is inside: hyperparameters switch it on
         elif compiler_named(compiler).own_image:
             return _none(
                 f"no image of {framework.name} {label(framework)} with {compiler} is on file"
             )
-        if image.uri is None or image.uri not in self.absent_images:
+        if image.uri not in self.absent_images:
             return image
         text = f"{image.uri} was not in its registry on {self.absent_images[image.uri]}"
         return _none(text, source=ABSENT)

@@ -190,12 +190,14 @@ def broken_rules(request: Request) -> Iterator[Violation]:
     limits, path = request["StoppingCondition"], "StoppingCondition.MaxWaitTimeInSeconds"
     wait, runtime = limits.get("MaxWaitTimeInSeconds"), limits.get("MaxRuntimeInSeconds")
     spot = bool(request.get("EnableManagedSpotTraining"))
-    if spot and wait is None:
-        yield Violation(path, None, "is missing, a spot job needs it")
-    if not spot and wait is not None:
-        yield Violation(path, wait, "is for spot jobs only")
-    if wait is not None and runtime is not None and wait < runtime:
-        yield Violation(path, wait, f"must be at least MaxRuntimeInSeconds ({runtime})")
+    if wait is None:
+        if spot:
+            yield Violation(path, None, "is missing, a spot job needs it")
+    else:
+        if not spot:
+            yield Violation(path, wait, "is for spot jobs only")
+        if runtime is not None and wait < runtime:
+            yield Violation(path, wait, f"must be at least MaxRuntimeInSeconds ({runtime})")
     keys = [tag["Key"] for tag in request.get("Tags", ())]
     for key in keys:
         if key.lower().startswith("aws:"):

@@ -215,6 +215,14 @@ def find_record(store: ObjectStore, trial: Trial, document: str) -> dict[str, An
     return record
 
 
+def find_json(store: ObjectStore, key: str) -> Any:
+    """What an object holds; None where there is none, or it is no JSON."""
+    try:
+        return json.loads(store.get(key))
+    except (NotFoundError, ValueError):
+        return None
+
+
 def load_record(store: ObjectStore, trial: Trial, document: str) -> Any:
     """A kept document of the trial.
 

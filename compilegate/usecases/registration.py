@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import io
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, BinaryIO
@@ -24,7 +23,7 @@ from compilegate.domain.workload.model import Workload
 from compilegate.ports import Ledger, ObjectStore, Schedules, Services
 from compilegate.usecases.canary import end_canary
 from compilegate.usecases.flag.change_flag import latest_flag
-from compilegate.usecases.records import Trial, load_registration, to_json
+from compilegate.usecases.records import Trial, find_json, load_registration, to_json
 
 # Brings a workload to the cloud: source bundle, local inputs, and the spec that names them.
 #
@@ -195,11 +194,14 @@ def register(
         if not options.take_over:
             registering.check_owner(current, requested)
     request.verify(shipment.spec)
-    before = _spec(store, current.spec_key) if current else {}
+    # As it is stored: an earlier release's workload need not be one any more.
+    before = find_json(store, current.spec_key) if current else {}
     registered = RegistrationOutcome(
         what=registering.outcome_of(current, requested),
         registration=requested,
-        changes=registering.registration_changes(current, requested, before, shipment.spec),
+        changes=registering.registration_changes(
+            current, requested, before if isinstance(before, dict) else {}, shipment.spec
+        ),
         replaces=registering.replaced_source(current, requested),
     )
     if options.dry_run:
@@ -230,15 +232,6 @@ def retire(
     return RegistrationOutcome(
         registering.RETIRED, requested, still_on=flag.candidate if flag.enabled else None
     )
-
-
-def _spec(store: ObjectStore, key: str) -> Mapping[str, Any]:
-    """As it is stored: an earlier release's workload need not be one any more."""
-    try:
-        document = json.loads(store.get(key))
-    except (NotFoundError, ValueError):
-        return {}
-    return document if isinstance(document, dict) else {}
 
 
 def _claim(

@@ -119,7 +119,7 @@ def _arm(case: Case) -> ArmPlan:
     image = facts.image(
         workload.framework, compiler=case.compiler, region=case.region, instance=instance
     )
-    if instance is None or image.uri is None:
+    if instance is None or not image.uri:
         raise AssertionError(f"no instance or image on file for {case.id}: {image.why}")
     training = workload.training
     return ArmPlan(

@@ -67,7 +67,7 @@ def test_an_image_in_the_jobs_region_is_taken_whatever_the_order() -> None:
 def test_an_image_of_another_region_is_refused_rather_than_replaced_by_awss() -> None:
     image = facts(own(THERE)).image(PYTORCH, compiler="torch_compile", region=REGION)
 
-    assert (None, "region_unsupported") == (image.uri, image.code)
+    assert ("", "region_unsupported") == (image.uri, image.code)
     assert f"your image {THERE} is not in {REGION}" in image.why
 
 
@@ -78,7 +78,6 @@ def test_an_image_with_the_managed_compiler_is_for_it_alone() -> None:
     plain = overridden.image(PYTORCH, compiler="none", region=REGION)
 
     assert HERE == managed.uri
-    assert plain.uri is not None
     assert plain.uri.endswith("/pytorch-training:2.8.0-gpu-py312")
 
 
@@ -90,7 +89,7 @@ def test_a_compiler_with_images_of_its_own_takes_neither_awss_nor_another_compil
 
     for others in (facts(own(HERE)), facts(own(HERE, MANAGED_COMPILER))):
         image = others.image(PYTORCH, compiler="stand_in", region=REGION)
-        assert (None, "no_compiler_image") == (image.uri, image.code)
+        assert ("", "no_compiler_image") == (image.uri, image.code)
     given = facts(own(HERE, "stand_in"))
     assert HERE == given.image(PYTORCH, compiler="stand_in", region=REGION).uri
 

@@ -57,7 +57,7 @@ def test_a_read_price_a_quota_and_an_absent_image_hold_in_their_region() -> None
     assert (1.5, "list") == (price.usd_per_hour, price.confidence)
     assert SHIPPED.quota("ml.g5.xlarge") is None
     assert (4, None) == (facts.quota("ml.g5.xlarge"), facts.quota("ml.g5.xlarge", spot=True))
-    assert (None, "no_compiler_image") == (image.uri, image.code)
+    assert ("", "no_compiler_image") == (image.uri, image.code)
     assert "was not in its registry on 2026-11-21" in image.why
     assert SHIPPED.price("ml.p4d.24xlarge") == facts.price("ml.p4d.24xlarge")
 

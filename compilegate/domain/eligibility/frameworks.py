@@ -69,7 +69,7 @@ def image_rule(job: CandidateJob) -> Iterator[Reason]:
         runs.append((job, "the candidate"))
     for run, whose in runs:
         image, field = run.image(), run.field("framework.version")
-        if image.uri is None:
+        if not image.uri:
             yield run.finds(image.code, "image", field=field, why=image.why, whose=whose)
         elif image.patched_until and image.patched_until < job.facts.as_of:
             yield run.finds(
@@ -96,7 +96,7 @@ def _separation(job: CandidateJob, *, older: bool) -> str:
     """What separates version and compiler: the plan's control, where it has one (arms.py)."""
     workload, control = job.workload, f"{job.candidate.name}{CONTROL_SUFFIX}"
     taken = any(one.name == control for one in workload.candidates)
-    twin = job.image("none").uri is not None and job.framework.kind == workload.framework.kind
+    twin = bool(job.image("none").uri) and job.framework.kind == workload.framework.kind
     if job.descriptor.own_image and twin and not taken:
         return (
             f"the trial's control {control}, the same version without the compiler, measures "
@@ -155,7 +155,7 @@ def managed_rule(job: CandidateJob) -> Iterator[Reason]:
         "image_unpatched", "managed", field=place, source=managed.status_source,
         prefer=f"prefer {instead} if it performs as well; " if instead else "",
     )  # fmt: skip
-    if row and row.native_image is None and job.image("none").uri is None:
+    if row and row.native_image is None and not job.image("none").uri:
         yield job.finds(
             "no_same_version_baseline", source=row.source, fix=_paired(job),
             framework=row.framework, version=row.version,

@@ -249,22 +249,18 @@ def content_of(document: Mapping[str, Any]) -> str:
 
     Raises InvalidEvidenceError for what JSON does not have.
     """
+    rest = {key: value for key, value in document.items() if key not in ("arms", "controls")}
     try:
-        return _content(document)
+        digests = sorted(map(_arm_digest, document["arms"]))
+        controls = sorted(map(_arm_digest, document.get("controls") or ()))
+        apart = ["controls", *controls] if controls else []
+        return "\n".join([_CANONICAL(rest), *digests, *apart])
     except TypeError as error:
         raise InvalidEvidenceError(f"a key or value is not one that JSON has: {error}") from error
     except (ArithmeticError, ValueError) as error:
         raise InvalidEvidenceError(f"a figure is beyond what can be computed: {error}") from error
     except RecursionError as error:
         raise InvalidEvidenceError("the document is nested too deeply to be read") from error
-
-
-def _content(document: Mapping[str, Any]) -> str:
-    rest = {key: value for key, value in document.items() if key not in ("arms", "controls")}
-    digests = sorted(map(_arm_digest, document["arms"]))
-    controls = sorted(map(_arm_digest, document.get("controls") or ()))
-    apart = ["controls", *controls] if controls else []
-    return "\n".join([_CANONICAL(rest), *digests, *apart])
 
 
 def _arm_digest(arm: Mapping[str, Any]) -> str:

@@ -192,7 +192,7 @@ def _arm(
         return Reason("price_unknown", text, fix=fix)
     framework, compiler = change.framework or workload.framework, change.compiler or "none"
     image = facts.image(framework, compiler=compiler, region=region, instance=instance)
-    if image.uri is None:
+    if not image.uri:
         return Reason("no_compiler_image", f"{change.name}: {image.why}")
     # The model is trained by the batch of all devices together, and the learning rate follows it:
     # other machines change it too, unless the batch of a device makes up for that.

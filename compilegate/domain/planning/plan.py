@@ -6,7 +6,7 @@ could hardly prove the margin, or whose jobs no quota holds, is refused before a
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -225,20 +225,15 @@ def plan_trial(
 def _speed_steps(workload: Workload, arms: Sequence[ArmPlan]) -> int:
     """Steps of a segment, which no arm's data ends before, as far as the file tells."""
     short = workload.schedule.run_hours < SHORT_RUN_HOURS
-    usual = SHORT_SPEED_STEPS if short else SPEED_STEPS
-    ends = (int(SHARE_OF_A_RUN * length) for length in _whole_runs(workload, arms))
-    return max(1, min([usual, *ends]))
-
-
-def _whole_runs(workload: Workload, arms: Sequence[ArmPlan]) -> Iterator[float]:
-    """Steps of whole runs by the launcher's own hyperparameters, of the arms that say them."""
-    for arm in arms:
+    ends = [SHORT_SPEED_STEPS if short else SPEED_STEPS]
+    for arm in arms:  # of a whole run, by the launcher's own hyperparameters
         values = {**workload.training.hyperparameters, **arm.hyperparameters}
         steps, samples = values.get("full_run_steps"), values.get("full_run_samples")
         if isinstance(steps, int | float) and steps > 0:
-            yield steps
+            ends.append(int(SHARE_OF_A_RUN * steps))
         elif isinstance(samples, int | float) and samples > 0:
-            yield samples / arm.global_batch
+            ends.append(int(SHARE_OF_A_RUN * (samples / arm.global_batch)))
+    return max(1, min(ends))
 
 
 def _over_budget(workload: Workload, design: TrialDesign) -> Reason | None:

@@ -232,9 +232,9 @@ def _runs(job: EndedJob, evidence: TrialEvidence) -> Iterable[ArmRun]:
         return _failed_runs(job, evidence)
     if job.output.unreadable is not None:
         raise job.output.unreadable
-    if job.run.arm_index is None:
+    if job.run.is_speed:
         return _own_segments(job, evidence)
-    return [(evidence.plan.arms[job.run.arm_index].name, _full_run(job, evidence))]
+    return [(arm_of(job.run, evidence.plan.arms).name, _full_run(job, evidence))]
 
 
 def _own_segments(job: EndedJob, evidence: TrialEvidence) -> tuple[ArmRun, ...]:
@@ -271,13 +271,13 @@ def _full_run(job: EndedJob, evidence: TrialEvidence) -> FullRun:
 def _failed_runs(job: EndedJob, evidence: TrialEvidence) -> Iterator[ArmRun]:
     """A crash is a result. Without its baseline a block has nothing to compare with."""
     run = job.run
-    if run.arm_index is not None:
+    if not run.is_speed:
         record = {
             "stage": "quality", "mode": SHADOW, "order": evidence.next_order, "seed": run.seed,
             "metric": None, "wall_seconds": None, "finished": False, "job": job.job,
             "reason": job.reason or NO_REASON,
         }  # fmt: skip
-        yield evidence.plan.arms[run.arm_index].name, read_full_run(record)
+        yield arm_of(run, evidence.plan.arms).name, read_full_run(record)
     elif run.block is None:
         yield BASELINE, _failed_block(job, evidence.next_block)
     else:

@@ -59,8 +59,15 @@ def check_limits(workload: Workload, shapes: Shapes) -> None:
 
     ``shapes`` are those of facts/create_training_job.json.
     """
-    reading = Reading()
-    for field, values, shape in _counted(workload):
+    reading, training = Reading(), workload.training
+    counted: tuple[tuple[str, Sized, str], ...] = (
+        ("training.inputs", training.inputs, "InputDataConfig"),
+        ("training.instance_groups", training.instance_groups, "InstanceGroups"),
+        ("training.environment", training.environment, "TrainingEnvironmentMap"),
+        ("training.hyperparameters", training.hyperparameters, "HyperParameters"),
+        ("tags", workload.tags, "TagList"),
+    )
+    for field, values, shape in counted:
         if len(values) > shapes[shape]["max"]:
             reading.errors.append(
                 InvalidInputError(
@@ -86,15 +93,6 @@ def _refused(field: str, value: object, shape: str, rule: str) -> InvalidInputEr
         f"would be rejected by SageMaker: it {rule}", field=field, value=value,
         fix=f"shorten it{_ENCODED if str(value).startswith(_BEGINS_ENCODED) else ''}",
     )  # fmt: skip
-
-
-def _counted(workload: Workload) -> Iterator[tuple[str, Sized, str]]:
-    training = workload.training
-    yield "training.inputs", training.inputs, "InputDataConfig"
-    yield "training.instance_groups", training.instance_groups, "InstanceGroups"
-    yield "training.environment", training.environment, "TrainingEnvironmentMap"
-    yield "training.hyperparameters", training.hyperparameters, "HyperParameters"
-    yield "tags", workload.tags, "TagList"
 
 
 def _limited(workload: Workload) -> Iterator[Limited]:

@@ -45,11 +45,11 @@ class Costs:
 def cost_chart(trial: TrialReport) -> Chart:
     """Net saving and total spend over the production runs that follow."""
     costs, claim = _costs(trial), trial.claims.money
-    if costs is not None and not claim.has_amount:
-        why = f"No saving is drawn: {NO_AMOUNT[claim]}."
-        return Chart("cost", TITLE, "", missing=why)
     if costs is None:
         why = "Without a measured speed-up and a price per run there is no saving to draw."
+        return Chart("cost", TITLE, "", missing=why)
+    if not claim.has_amount:
+        why = f"No saving is drawn: {NO_AMOUNT[claim]}."
         return Chart("cost", TITLE, "", missing=why)
     return Chart(
         "cost",

@@ -85,9 +85,10 @@ def await_approval(event: Mapping[str, Any], *, services: Services) -> dict[str,
         number = len(approval.tokens)
         waiting = trials.ApprovalToken(services.clock.now(), trial.trial, number, token)
         services.ledger.put_once(trial.workload, waiting)
-    if approval.answer is not None:
+    answered = approval.answer is not None
+    if answered:
         _wake(approval, services.tokens)
-    return {"answered": approval.answer is not None}
+    return {"answered": answered}
 
 
 def close_approval(event: Mapping[str, Any], *, services: Services) -> dict[str, Any]:
@@ -99,8 +100,9 @@ def close_approval(event: Mapping[str, Any], *, services: Services) -> dict[str,
 
 def abandon_approval(trial: Trial, *, services: Services) -> None:
     """The trial has ended while it waited: answer its open question with no."""
-    approval = approval_of(trial, services.ledger)
-    if approval is not None and approval.answer is None:
+    key = trials.ApprovalRequested.key_of(trial=trial.trial)
+    asked = services.ledger.history(trial.workload, key).open_approvals
+    if any(one.trial == trial.trial for one in asked):
         reason = "the trial was stopped while it waited"
         answer_once(trial, trials.STOPPED, reason, approved=False, services=services)
 

@@ -56,12 +56,12 @@ def history_page(workload: str, services: Services) -> HistoryReport:
         keys = [one.decision_key for one in past.decided if one.trial == promotion.trial]
         decision = records.find_decision(store, keys[-1]) if keys else None
     try:
-        spec = _document(store, load_registration(store, workload).spec_key)
+        spec = records.find_json(store, load_registration(store, workload).spec_key)
         trained = (spec or {}).get("workload")
     except CompilegateError:
         pass  # a workload that was never registered, or whose document cannot be read
     faults = {
-        key: injected_fault((_document(store, key) or {}).get("workload") or {})
+        key: injected_fault((records.find_json(store, key) or {}).get("workload") or {})
         for key in dict.fromkeys(begun.spec_key for begun in past.begun)
     }
     return render_history(HistoryView(
@@ -97,14 +97,7 @@ def _evidence(promotion: FlagVersion, past: WorkloadHistory, store: ObjectStore)
         last = review.evidence_key or last
         if review.evidence_key and review.action == PERMANENT:
             break
-    return map_optional(last, partial(_document, store))
-
-
-def _document(store: ObjectStore, key: str) -> Any:
-    try:
-        return json.loads(store.get(key))
-    except (NotFoundError, ValueError):
-        return None
+    return map_optional(last, partial(records.find_json, store))
 
 
 def announce_review(

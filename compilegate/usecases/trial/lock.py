@@ -44,10 +44,11 @@ def acquire_lock(event: Mapping[str, Any], *, services: Services) -> dict[str, A
     _, seen = latest_flag(trial.workload, services)
     started = TrialStarted(services.clock.now(), execution, flag_version=seen, trial=trial.trial)
     written = services.ledger.put_once(trial.workload, started)
-    lost = _lost_by(execution, written, trial, services)
-    if lost is not None:  # given back: nothing else would
+    try:
+        _refuse_if_lost(execution, written, trial, services)
+    except errors.WorkloadLockedError:  # given back: nothing else would
         services.locks.release(trial.workload, execution)
-        raise lost
+        raise
     return {}
 
 
@@ -77,10 +78,10 @@ def _release_if_ended(workload: str, owner: str, services: Services) -> bool:
     return True
 
 
-def _lost_by(
+def _refuse_if_lost(
     execution: str, started: TrialStarted, trial: Trial, services: Services
-) -> errors.WorkloadLockedError | None:
-    """Why this execution may not go on, None where it may.
+) -> None:
+    """Raises WorkloadLockedError where this execution may not go on.
 
     The clean-up after an execution that was stopped at once may be over before this step took the
     lease; where it failed the ledger says nothing. A trial runs once: its documents and jobs are
@@ -88,13 +89,13 @@ def _lost_by(
     """
     if started.execution != execution:
         problem = f"trial {trial.trial} of {trial.workload} was begun by {started.execution}"
-        return errors.WorkloadLockedError(problem, fix=errors.RESTART)
+        raise errors.WorkloadLockedError(problem, fix=errors.RESTART)
     is_aborted = services.ledger.history(trial.workload, TrialFailed.key_of(trial=trial.trial))
     if not is_aborted.records:
         end = _end_of(execution, services)
         if end is None or end.status is None:
-            return None
-    return errors.lease_lost(trial.workload, execution)
+            return
+    raise errors.lease_lost(trial.workload, execution)
 
 
 def _end_of(execution: str, services: Services) -> ExecutionEnd | None:

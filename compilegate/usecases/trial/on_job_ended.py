@@ -59,7 +59,7 @@ def ended_job(
         is_withdrawn = naming.WITHDRAWN in request
         asked = () if is_withdrawn else asked_arms(request["HyperParameters"])
         job = replace(job, asked_arms=asked)
-    if job.status == COMPLETED or (job.run.arm_index is not None and not job.is_lost):
+    if job.status == COMPLETED or not (job.run.is_speed or job.is_lost):
         job = replace(job, output=_output(job, opened, services))
     return job
 
@@ -69,7 +69,7 @@ def _output(job: EndedJob, opened: OpenTrial, services: Services) -> OutputRuns:
     key = naming.job_output_key(opened.trial.workload, opened.trial.trial, job.job)
     uri, outputs = f"s3://{services.store.bucket}/{key}", services.outputs
     try:
-        if job.run.arm_index is None:
+        if job.run.is_speed:
             return OutputRuns(segments=tuple(outputs.segments(uri, job.job)))
         metric = opened.spec.workload.quality.metric
         return OutputRuns(full_run=outputs.full_run(uri, job.job, metric))
