@@ -305,9 +305,9 @@ def check_run(described: Mapping[str, Any], wall: float | None, record: Mapping[
     })  # fmt: skip
 
 
-def check_steps(described: Mapping[str, Any], seconds: float, *, shortest: float | None) -> None:
+def check_steps(described: Mapping[str, Any], seconds: float, *, shortest: float) -> None:
     """As ``check_run`` for segments one after the other: all of their steps, and the shortest."""
-    longest, shortest = _longest(described), math.inf if shortest is None else shortest
+    longest = _longest(described)
     _refuse(described, STEP_SECONDS, {
         f"its steps took {seconds:,.0f} s, and the job {longest:,.0f} s": seconds > longest,
         f"a step of it took {shortest:g} s": shortest < SHORTEST_STEP,

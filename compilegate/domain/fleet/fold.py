@@ -25,7 +25,7 @@ from compilegate.domain.fleet.month import (
     history_since,
     month_at,
     open_months,
-    owner_of,
+    registered,
     spent_on_trials,
     window_of,
 )
@@ -86,13 +86,6 @@ def read_since(base: Row) -> float:
     return history_since(month_at(window_of(base.closed.through).until))
 
 
-def spec_key_of(history: WorkloadHistory) -> str | None:
-    """The spec key of the latest registration, where it says one."""
-    document = (history.registrations[-1].document or {}) if history.registrations else {}
-    key = document.get("spec_key")
-    return key if isinstance(key, str) else None
-
-
 def row_of(
     base: Row,
     history: WorkloadHistory,
@@ -119,7 +112,7 @@ def row_of(
     )
     row = Row(
         workload=base.workload,
-        owner=owner_of(history),
+        owner=registered(history, "owner"),
         registered=bool(history.registrations),
         active=bool(history.registrations) and not history.is_retired,
         **_job(job),

@@ -217,11 +217,11 @@ def open_months(now: float) -> list[str]:
     return months_between(now - CLOSES_AFTER, now)
 
 
-def owner_of(history: WorkloadHistory, until: float = math.inf) -> str | None:
-    """The owner by the latest registration before epoch second ``until``; None without one."""
+def registered(history: WorkloadHistory, key: str, until: float = math.inf) -> str | None:
+    """What the latest registration before epoch second ``until`` says under a key, if anything."""
     documents = [one.document or {} for one in history.registrations if one.at < until]
-    owner = documents[-1].get("owner") if documents else None
-    return owner if isinstance(owner, str) else None
+    value = documents[-1].get(key) if documents else None
+    return value if isinstance(value, str) else None
 
 
 def month_of(history: WorkloadHistory, workload: str, month: str, *, now: int) -> Month:
@@ -242,7 +242,7 @@ def month_of(history: WorkloadHistory, workload: str, month: str, *, now: int) -
         saved=_estimate(saving_of(history.runs, window.since, window.until)),
         unread=sum(window.holds(one.at or window.since) for one in unreadable),
     )
-    return Month(workload, month, owner_of(history, close), now, figures)
+    return Month(workload, month, registered(history, "owner", close), now, figures)
 
 
 def months_of(history: WorkloadHistory, workload: str, *, now: int, after: str = "") -> list[Month]:

@@ -250,7 +250,7 @@ def _own_segments(job: EndedJob, evidence: TrialEvidence) -> tuple[ArmRun, ...]:
                 f"{job.job} left evidence of {arm} in block {run.block}, which is not its own"
             )
     steps = [seconds for _, run in segments for seconds in run.step_seconds]
-    job_output.check_steps(job.described, math.fsum(steps), shortest=min(steps, default=None))
+    job_output.check_steps(job.described, math.fsum(steps), shortest=min(steps, default=math.inf))
     return segments
 
 

@@ -15,8 +15,8 @@ from typing import Any
 
 from compilegate.domain import codec
 from compilegate.domain.errors import CompilegateError
-from compilegate.domain.fleet.fold import base_of, read_since, row_of, spec_key_of, unreadable
-from compilegate.domain.fleet.month import Month, months_of
+from compilegate.domain.fleet.fold import base_of, read_since, row_of, unreadable
+from compilegate.domain.fleet.month import Month, months_of, registered
 from compilegate.domain.fleet.row import Row
 from compilegate.domain.ledger_keys import DEPLOYMENT
 from compilegate.domain.outside import BROKEN
@@ -80,7 +80,7 @@ def fold(base: Row, services: Services, before: Row | None = None) -> tuple[Row,
     try:
         past = services.ledger.history(workload, since=read_since(base))
         months = months_of(past, workload, now=now, after=base.closed.through)
-        job = _job(workload, spec_key_of(past), services)
+        job = _job(workload, registered(past, "spec_key"), services)
         lease = services.locks.holders([workload]).get(workload)
         row = row_of(base, past, months, now=now, job=job, lease=lease)
         for item in (row, *months):

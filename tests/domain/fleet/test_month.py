@@ -224,7 +224,7 @@ def test_what_is_written_after_the_close_changes_neither_owner_nor_figures() -> 
     assert before == after
     assert ("nlp", Amount(1, 2_000_000)) == (after.owner, after.figures.failed)
     assert [None, "ads"] == [
-        months.owner_of(past(*records, *late), *until) for until in ([close - 1], [])
+        months.registered(past(*records, *late), "owner", *until) for until in ([close - 1], [])
     ]
 
 
