@@ -61,7 +61,7 @@ def test_the_end_says_verdict_reasons_figures_and_report(
     programs = invoke("run", file, "--json")
 
     assert "bert-docs: turn it on (promote)" in end
-    assert "Turn the compiler on: because we say so." in end
+    assert "Turn the compiler on: 1.32x faster, quality held." in end
     assert re.search(r"speed-up +1\.\d\dx \(1\.\d\d to 1\.\d\d\)", end)
     assert "flag" in end
     assert re.search(r"report    compilegate-reports/bert-docs-\w{8}/report.html", end)
