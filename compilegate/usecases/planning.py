@@ -163,31 +163,19 @@ def plan_for(
     )
     if isinstance(plan, Reason):
         return plan
-    why = _refused_request(workload, plan.arms, settings, steps=plan.speed_steps)
-    if why:
-        return Reason("request_refused", why)
-    return plans.flag_too_large(plan) or plan.with_notes(notes)
-
-
-def _refused_request(
-    workload: Workload, arms: Sequence[ArmPlan], settings: Settings, *, steps: int
-) -> str:
-    """Why the service would refuse a job of this plan, empty where it would not.
-
-    Every kind of job is built with the longest names that the trial may give it.
-    """
     try:
         check_script_arguments(workload)
-        for request in _rehearsed(workload, arms, settings, steps):
+        for request in _rehearsed(workload, plan.arms, settings, plan.speed_steps):
             request_limits().check(request)
     except InvalidInputError as error:
-        return str(error.each[0])  # a reason is one sentence
-    return ""
+        return Reason("request_refused", str(error.each[0]))  # a reason is one sentence
+    return plans.flag_too_large(plan) or plan.with_notes(notes)
 
 
 def _rehearsed(
     workload: Workload, arms: Sequence[ArmPlan], settings: Settings, steps: int
 ) -> Iterator[dict[str, Any]]:
+    """A request of every kind of job, with the longest names that the trial may give it."""
     context = job_site(settings, _BUCKET).context(
         workload.name,
         trial="t" * naming.TRIAL_ID_LENGTH,

@@ -29,7 +29,7 @@ class TrialStarted(LedgerRecord):
 
     at: int
     execution: str
-    flag_version: int | None = None
+    flag_version: int | None = field(default=None, metadata=OMITTED)
     trial: str = ""
 
     def __post_init__(self) -> None:
@@ -43,7 +43,7 @@ class TrialStarted(LedgerRecord):
 
     def to_entry(self) -> dict[str, Any]:
         """The ledger entry."""
-        entry = {name: value for name, value in super().to_entry().items() if value is not None}
+        entry = super().to_entry()
         if self.trial == self._named:
             del entry["trial"]
         return entry

@@ -16,8 +16,8 @@ from dataclasses import replace
 from typing import Any
 
 from compilegate.domain import naming
-from compilegate.domain.errors import CompilegateError, InvalidEvidenceError
-from compilegate.domain.failures import COMPLETED, RESOURCE_LIMIT_ERROR
+from compilegate.domain.errors import CompilegateError, InvalidEvidenceError, NotFoundError
+from compilegate.domain.failures import COMPLETED, IN_PROGRESS, RESOURCE_LIMIT_ERROR
 from compilegate.domain.judging.judge import judge as shipped_judge
 from compilegate.domain.judging.probation import Judge
 from compilegate.domain.naming import RunId
@@ -26,7 +26,7 @@ from compilegate.domain.planning.arms import controls_of
 from compilegate.domain.trial.evidence import TrialEvidence, read_records
 from compilegate.domain.trial.jobs import UNKNOWN, EndedJob, OutputRuns, asked_arms
 from compilegate.domain.trial.judge_round import RoundEffect, lost_arms, round_effect
-from compilegate.ports import Services
+from compilegate.ports import ObjectStore, Services
 from compilegate.usecases.records import (
     OpenTrial,
     Trial,
@@ -35,7 +35,40 @@ from compilegate.usecases.records import (
     load_spec,
     to_json,
 )
-from compilegate.usecases.trial.stop_jobs import stop_runs, stopped_by_trial
+from compilegate.usecases.started_jobs import names_of_runs
+
+# Stops jobs, those that have not started included, and records which ones.
+
+
+def stop_runs(trial: Trial, runs: Collection[RunId], *, services: Services) -> None:
+    """Stop the jobs of these runs, and take back the requests of those that have none yet.
+
+    For the trial's own reasons, which are recorded before a job can end. A run that has read its
+    request already still starts.
+    """
+    at = {"at": services.clock.now()}
+    jobs = services.jobs.describe_all(names_of_runs(trial, runs))
+    started = {naming.job_run(trial.workload, trial.trial, job) for job in jobs}
+    for run in runs:
+        if run not in started:
+            job = f"{naming.job_base(trial.workload, trial.trial, run.text)}{naming.FIRST_TRY}"
+            services.store.put(naming.stop_key(trial.workload, trial.trial, job), to_json(at))
+            request = naming.request_key(trial.workload, trial.trial, run.text)
+            services.store.put(request, to_json({naming.WITHDRAWN: at}))
+    for job, described in jobs.items():
+        if described["TrainingJobStatus"] == IN_PROGRESS:
+            services.store.put(naming.stop_key(trial.workload, trial.trial, job), to_json(at))
+            services.jobs.stop(job)
+
+
+def stopped_by_trial(job: str, trial: Trial, store: ObjectStore) -> bool:
+    """Whether it was the trial that stopped the job."""
+    try:
+        store.get(naming.stop_key(trial.workload, trial.trial, job))
+    except NotFoundError:
+        return False
+    return True
+
 
 # Reads how the jobs of a trial ended: from SageMaker and what the jobs left.
 
