@@ -11,7 +11,7 @@ MINUS = "\N{MINUS SIGN}"
 Format = Callable[[float], str]
 
 READABLE = 1e-7  # smaller numbers have an exponent
-CENT = 0.01
+TEN_CENTS = 0.1
 WHOLE_DOLLARS = 1000
 ESTIMATE_WHOLE_DOLLARS = 10
 
@@ -72,14 +72,14 @@ def percent(share: float, digits: int = 3) -> str:
 
 
 def money(usd: float) -> str:
-    """US dollars: whole from $1,000, with cents below, and two digits of fractions of a cent."""
+    """US dollars: whole from $1,000, with cents below, two digits of less than ten cents."""
     size = abs(usd)
     if size >= WHOLE_DOLLARS:
         text = f"{size:,.0f}"
-    elif size >= CENT or size == 0:
-        text = f"{size:,.2f}"
+    elif 0 < size < TEN_CENTS:  # at least the cents
+        text = max(f"{size:.2f}", significant(size, 2), key=len)
     else:
-        text = significant(size, 2)
+        text = f"{size:,.2f}"
     return f"{MINUS if usd < 0 else ''}${text}"
 
 

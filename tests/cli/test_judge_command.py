@@ -182,7 +182,7 @@ def test_a_saving_is_conditional_where_the_candidate_stays_off(
 @pytest.mark.parametrize(
     ("evidence", "message"),
     [
-        (document(), "next 2 shadow runs (compile seed 17, compile seed 18), about $0.04: extra"),
+        (document(), "next 2 shadow runs (compile seed 17, compile seed 18), about $0.038: extra"),
         (document(blocks=0), "next 1 block from 0 on (baseline, compile): 1 short block"),
         (watched(4), "next 1 run (compile): the next scheduled production run"),
         (

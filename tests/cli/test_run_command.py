@@ -44,7 +44,7 @@ def test_piped_progress_is_a_plain_line_per_event(
     result = invoke("run", write_project(tmp_path))
 
     progress = result.stdout.split("\n\n")[0]
-    assert "bert-docs: s0 speed gate: Completed after 0:30, $0.01" in progress
+    assert "bert-docs: s0 speed gate: Completed after 0:30, $0.012" in progress
     assert "bert-docs: full runs" in progress
     assert "q1b17 compile: step 10/600, 512 samples/s, loss 3.21" in progress
     assert "bert-docs: decided" in progress

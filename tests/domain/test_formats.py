@@ -20,6 +20,7 @@ MINUS = formats.MINUS
     [
         (formats.money, {
             33700.4: "$33,700", 412: "$412.00", 0.2134: "$0.21", 0.00088: "$0.00088",
+            0.0329: "$0.033", 0.05: "$0.05", 0.0999: "$0.10", 0.01: "$0.01",
             -3.228: f"{MINUS}$3.23", 0: "$0.00", 0.5: "$0.50", -0.5: f"{MINUS}$0.50",
             1000: "$1,000",
         }),
@@ -56,8 +57,11 @@ def test_money_has_one_sign_one_currency_and_two_decimals_or_whole_dollars(value
 
     assert re.fullmatch(rf"{formats.MINUS}?\$[0-9,]+(\.[0-9]+)?", text)
     assert text.startswith(formats.MINUS) == (value < 0)
-    if formats.CENT <= abs(value) < formats.WHOLE_DOLLARS - 0.005:
+    if formats.TEN_CENTS <= abs(value) < formats.WHOLE_DOLLARS - 0.005:
         assert re.search(r"\.\d\d$", text)
+    if 1e-6 < abs(value) < formats.WHOLE_DOLLARS:
+        # So that what a run costs, less and more, differs by what it saves.
+        assert float(text.lstrip(f"{formats.MINUS}$")) == pytest.approx(abs(value), rel=0.051)
 
 
 def test_what_is_counted_is_exact_and_what_is_reckoned_has_two_digits():
