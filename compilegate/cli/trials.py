@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from rich.console import Console
@@ -28,7 +29,7 @@ from compilegate.domain.errors import InvalidInputError, NotFoundError
 from compilegate.domain.failures import ACTIVE, FAILED, IN_PROGRESS, STOPPED
 from compilegate.domain.formats import UNKNOWN, clock, money, significant
 from compilegate.domain.optional import map_optional
-from compilegate.domain.planning.arms import arm_of, measured_by
+from compilegate.domain.planning.arms import ArmPlan, arm_of, measured_by
 from compilegate.domain.production.attempts import attempt_number, attempt_of
 from compilegate.domain.production.canary import open_rounds
 from compilegate.domain.production.history import WorkloadHistory
@@ -161,22 +162,20 @@ class Watcher(ABC):
         """Names of its jobs that had not ended when it was last read."""
         return [name for name, job in self._jobs.items() if job.active]
 
-    @abstractmethod
-    def _placed(self, job: JobView) -> JobView | None:
-        """The job with its arm and price, once they are known; None for a foreign one."""
-
-    @abstractmethod
-    def _new_names(self) -> Iterable[str]:
-        """Names of jobs that may have begun since they were last asked for."""
-
     def _past(self, prefix: str) -> WorkloadHistory:
         return self._cloud.services.ledger.history(self.trial.workload, prefix)
 
-    def _read_jobs(self) -> tuple[JobView, ...]:
-        new = (name for name in self._new_names() if name not in self._jobs)
+    def _read_jobs(
+        self, names: Iterable[str], place: Callable[[JobView], JobView | None]
+    ) -> tuple[JobView, ...]:
+        """All jobs so far, those of these names too where they have begun.
+
+        ``place`` gives a job its arm and price, None for a foreign one.
+        """
+        new = (name for name in names if name not in self._jobs)
         described = self._cloud.services.jobs.describe_all([*self.active_jobs, *new])
         for name, one in described.items():
-            job = self._placed(read_job(name, one, self._jobs.get(name), self._cloud))
+            job = place(read_job(name, one, self._jobs.get(name), self._cloud))
             if job is not None:
                 self._jobs[name] = job
         by_start = sorted(self._jobs.values(), key=lambda job: job.started_at or math.inf)
@@ -196,9 +195,12 @@ class TrialWatcher(Watcher):
         state = self._cloud.executions.describe(self.arn)
         if self._plan is None:
             self._plan = find_plan(self._cloud.services.store, self.trial)
-        arms = tuple(arm.name for arm in self._plan.arms) if self._plan else ()
-        jobs = self._read_jobs() if self._plan else ()
-        return View(self.trial, state, arms, jobs, self._stage(state, jobs))
+        if self._plan is None:
+            return View(self.trial, state, (), (), self._stage(state, ()))
+        arms = self._plan.arms
+        jobs = self._read_jobs(self._new_names(), partial(self._placed, arms))
+        names = tuple(arm.name for arm in arms)
+        return View(self.trial, state, names, jobs, self._stage(state, jobs))
 
     def _stage(self, state: ExecutionState, jobs: Sequence[JobView]) -> str:
         if not state.running:
@@ -227,11 +229,10 @@ class TrialWatcher(Watcher):
         in_turn = names[self._turn : self._turn + NAMES_A_LOOK]
         return dict.fromkeys([*names[:NAMES_A_LOOK], *in_turn])
 
-    def _placed(self, job: JobView) -> JobView | None:
+    def _placed(self, arms: Sequence[ArmPlan], job: JobView) -> JobView | None:
         run = naming.job_run(self.trial.workload, self.trial.trial, job.name)
-        if run is None or self._plan is None:
+        if run is None:
             return None
-        arms = self._plan.arms
         return replace(
             job,
             run=run.text,
@@ -278,7 +279,9 @@ class RunWatcher(Watcher):
             with suppress(NotFoundError):
                 ledger = self._cloud.services.ledger
                 self._begun = load_begun(self.trial.workload, run, ledger)
-        jobs = () if self._begun is None else self._read_jobs()
+        begun, jobs = self._begun, tuple[JobView, ...]()
+        if begun is not None:
+            jobs = self._read_jobs(self._new_names(begun), partial(self._placed, begun))
         runs = self._past(ledger_keys.run_entries(run)).runs
         return View(
             trial=self.trial,
@@ -286,7 +289,7 @@ class RunWatcher(Watcher):
             arms=tuple(dict.fromkeys(str(job.arm) for job in jobs)),
             jobs=jobs,
             stage=self._stage(state, jobs, ended=bool(runs)),
-            begun=self._begun,
+            begun=begun,
             runs=runs,
             review=self._past(Review.key_of(run=run)).review_of(run),
         )
@@ -302,17 +305,12 @@ class RunWatcher(Watcher):
             return "recording"
         return "waits for machines" if jobs else "building the job"
 
-    def _new_names(self) -> Iterable[str]:
-        past, begun = self._past(ledger_keys.run_entries(self.trial.trial)), self._begun
+    def _new_names(self, begun: BegunRun) -> Iterable[str]:
+        past = self._past(ledger_keys.run_entries(self.trial.trial))
         recorded = [run.job for run in past.runs]
-        return recorded if begun is None else [
-            *recorded, *names_of_run(self.trial.workload, begun, past)
-        ]  # fmt: skip
+        return [*recorded, *names_of_run(self.trial.workload, begun, past)]
 
-    def _placed(self, job: JobView) -> JobView | None:
-        begun = self._begun
-        if begun is None:
-            return None
+    def _placed(self, begun: BegunRun, job: JobView) -> JobView:
         waits = self._past(ledger_keys.wait_entries(self.trial.trial)).waits
         attempt = attempt_of(attempt_number(job.name), waits)
         run, usd = naming.trial_job_prefix(self.trial.workload, self.trial.trial), None
