@@ -199,7 +199,7 @@ def _report_change(
         "state": made.flag.state, "candidate": made.flag.candidate,
         "overrides": dict(made.flag.overrides), "since": made.flag.since,
         "written": made.unwritten is None, "unwritten_because": made.unwritten,
-        "told": unsent is None, "untold_because": unsent,
+        "notified": unsent is None, "not_notified_because": unsent,
     }  # fmt: skip
     repair = cloud.command(f"flag repair {workload}")
     invocation.answer(document, "flag_changed", change=change_line(version), repair=repair)

@@ -404,7 +404,7 @@ def train(invocation: Invocation, workload: NameArgument, *, wait: WaitOption = 
             {key: value for key, value in asdict(run).items() if key != "at"} for run in view.runs
         ],
         "watch": map_optional(view.review, Review.to_entry),
-        "flag": {"told": problem, **asdict(flag)},
+        "flag": {"problem": problem, **asdict(flag)},
     }
     invocation.answer(
         document, "train",

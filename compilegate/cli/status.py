@@ -164,7 +164,7 @@ def _runs(workload: str, past: WorkloadHistory) -> list[Document]:
         {
             "workload": workload, "run": one.run, "job": None, "at": one.at,
             "arm": one.arm, "why": one.why, "status": WAITS if one.run in waits else UNDER_WAY,
-            "counts": None, "reason": waits.get(one.run) or one.flag_told, "usd": None,
+            "counts": None, "reason": waits.get(one.run) or one.flag_explanation, "usd": None,
         }
         for one in past.begun
         if one.run not in past.ended_runs and one.at > recent

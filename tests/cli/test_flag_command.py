@@ -49,7 +49,7 @@ def test_a_person_turns_the_flag_off_under_their_name_and_the_owner_is_notified(
     assert "bert-docs: turns the flag off; production trains the baseline" in result.stdout
     assert f"on -> off (reverted), candidate compile, revert by {me}" in result.stdout
     unsent = error and "PermissionError: may not publish"
-    assert (unsent is None, unsent) == (document["told"], document["untold_because"])
+    assert (unsent is None, unsent) == (document["notified"], document["not_notified_because"])
     assert (f"The owner was not notified ({unsent})." in result.stdout) is bool(unsent)
     for message in topic.sent:
         assert f"bert-docs: {me} turned the compiler off: {WHY}\n" in message.text

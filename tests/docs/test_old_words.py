@@ -29,7 +29,7 @@ EMPTY = frozenset(("found", "given", "known", "told", "wanted"))
 # Part of the judge, whose recorded digest covers its names.
 OF_THE_JUDGE = "compilegate/domain/judging/"
 # Fields of records that are called what their JSON key is.
-FIELDS = {"carried", "settled", "flag_told"}
+FIELDS = {"carried", "settled"}
 SECTION = re.compile(r"## Names that keep an old word\n(.*?)(?=\n## |\Z)", re.DOTALL)
 QUOTED = re.compile(r"`([^`\n]+)`")
 

@@ -132,4 +132,4 @@ def test_an_owner_hears_of_their_week_from_the_deployed_function(app, subscriber
     assert ("digest", subscriber.owner, {"baseline": 1}) == (
         body["kind"], body["owner"], body["figures"]["runs"],
     )  # fmt: skip
-    assert name in json.dumps(body["figures"]["told"])
+    assert name in json.dumps(body["figures"]["active"])

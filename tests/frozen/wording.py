@@ -12,7 +12,7 @@ SENTENCES = frozenset(
         "assumptions",
         "cause",  # of an error of a state machine
         "fix",
-        "flag_told",
+        "flag_explanation",
         "headline",
         "label",  # of an arm
         "message",
@@ -25,7 +25,7 @@ SENTENCES = frozenset(
         "symbol",  # in an explanation
         "text",
         "title",
-        "untold_because",
+        "not_notified_because",
         "unit",
         "why",
         "why_not",

@@ -317,7 +317,7 @@ def test_a_run_trains_the_baseline_where_its_job_is_seen_to_be_another(
     assert errors == [one.levelname for one in caplog.records].count("ERROR")
     (begun,) = history(entries(services)).begun
     words = "source code: was workloads/bert-docs/s.tgz"
-    assert (answer["why"] == "stale") is (words in (begun.flag_told or ""))
+    assert (answer["why"] == "stale") is (words in (begun.flag_explanation or ""))
     assert "probation" == flag_of(services).state  # left to the watch
 
 

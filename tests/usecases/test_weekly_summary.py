@@ -169,7 +169,7 @@ def test_every_owner_gets_their_own_and_never_those_of_others(cloud: Any) -> Non
     assert {"sent": 3, "quiet": 0} == answer
     owners = [one.attributes().get("owner", {}).get("StringValue") for one in topic.sent]
     assert [None, "ads", "ml"] == owners
-    assert ["c", "b", "a"] == [one.figures["told"][0]["workload"] for one in topic.sent]
+    assert ["c", "b", "a"] == [one.figures["active"][0]["workload"] for one in topic.sent]
 
 
 def test_a_week_without_anything_is_not_sent_but_shown(cloud: Any) -> None:
@@ -237,7 +237,7 @@ def test_an_owner_of_many_workloads_gets_one_message_that_fits(cloud: Any) -> No
 
     figures = body(message)["figures"]
     assert (300, 100, 200) == (
-        figures["workloads"], len(figures["told"]), figures["told_left_out"],
+        figures["workloads"], len(figures["active"]), figures["active_left_out"],
     )  # fmt: skip
     assert "w007 (compile, 0 of 9 runs) and 292 more" in message.text
 

@@ -247,7 +247,7 @@ def choose_run(inputs: BeginInput) -> BegunRun:
         scheduled=start.scheduled,
         flag=reading.text,
         flag_problem=reading.problem,
-        flag_told=reading.explanation,
+        flag_explanation=reading.explanation,
         tags={**choice.tags, **({naming.TAG_RELEASE: HOLD} if held else {})},
     )
     try:
@@ -258,7 +258,7 @@ def choose_run(inputs: BeginInput) -> BegunRun:
         begun = replace(
             begun, arm=BASELINE, why=UNFIT, overrides={}, confirm=False, canary=None,
             decision_id=None, flag_problem=UNFIT, tags={},
-            flag_told=f"{begun.arm} does not fit the registered job: {problem}",
+            flag_explanation=f"{begun.arm} does not fit the registered job: {problem}",
         )  # fmt: skip
         jobs.request(begun, Attempt())
     return begun

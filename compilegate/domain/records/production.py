@@ -59,8 +59,8 @@ class BegunRun(LedgerRecord):
     """What was decided when a run began; nothing of it changes later.
 
     ``execution`` owns the run. ``why`` says what made it train ``arm`` (begin.py). ``flag`` is
-    the parameter as it was read, ``flag_problem`` why it was not followed, ``flag_told`` the same
-    in words. ``number`` counts the workload's runs from 1. ``tags`` are its jobs' beside those
+    the parameter as it was read, ``flag_problem`` why it was not followed, ``flag_explanation`` the
+    same in words. ``number`` counts the workload's runs from 1. ``tags`` are its jobs' beside those
     that every job carries.
     """
 
@@ -83,7 +83,7 @@ class BegunRun(LedgerRecord):
     scheduled: str | None = None
     flag: str | None = None
     flag_problem: str | None = None
-    flag_told: str | None = None
+    flag_explanation: str | None = None
     tags: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -349,8 +349,8 @@ class CanaryClosed(LedgerRecord):
 class CanaryReported(LedgerRecord):
     """The waiting trial knows of the round's end."""
 
-    kind = "canary_told"
-    key_form = "canary#{trial}#{round:03d}#told"
+    kind = "canary_reported"
+    key_form = "canary#{trial}#{round:03d}#reported"
 
     at: int
     trial: str

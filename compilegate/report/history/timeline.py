@@ -123,7 +123,7 @@ def _events(view: HistoryView, record: Record) -> Iterator[Event]:
             yield _ended(view, record)
         case BegunRun():
             if record.flag_problem in PROBLEMS:
-                yield event("flag_not_followed", problem=record.flag_told)
+                yield event("flag_not_followed", problem=record.flag_explanation)
             if record.run not in view.history.ended_runs:
                 yield event("run_begun", why=run_reason(record.why))
         case CapacityWait(wait_seconds=seconds, next_instance_type=following):

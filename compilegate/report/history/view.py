@@ -317,8 +317,8 @@ class HistoryView:
         if judged and judged.phase == PROBATION:
             arm = judged.promoted_arm
             delta = production_quality_figures(judged, arm).delta
-            known = [run for run in arm.probation if run.metric is not None]
-            if delta is not None and len(known) == len(ours):
+            measured = [run for run in arm.probation if run.metric is not None]
+            if delta is not None and len(measured) == len(ours):
                 return Difference(delta, "every baseline run known, the trial's too")
         if not ours or not theirs:
             return None

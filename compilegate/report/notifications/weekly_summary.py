@@ -142,8 +142,8 @@ def _figures(
         "failed": sum(summary.failed for summary in summaries),
         "waited": sum(summary.waited for summary in summaries),
         **_savings(summaries),
-        "told": [_of_workload(one) for one in active[:LISTED]],
-        "told_left_out": max(0, len(active) - LISTED),
+        "active": [_of_workload(one) for one in active[:LISTED]],
+        "active_left_out": max(0, len(active) - LISTED),
         "unread": list(unread[:LISTED]),
         "unread_left_out": max(0, len(unread) - LISTED),
     }

@@ -121,15 +121,15 @@ def _read(
 def _write(workload: str, begun: BegunRun, services: Services) -> BegunRun:
     """The run that stands: this one, or that of an execution which was faster."""
     written = services.ledger.put_once(workload, begun)
-    if written != begun or begun.flag_told is None:
+    if written != begun or begun.flag_explanation is None:
         return written
     if begun.flag_problem is not None:
-        message = f"{workload} trains the baseline: {begun.flag_told}"
+        message = f"{workload} trains the baseline: {begun.flag_explanation}"
         fields = {"workload": workload, "run": begun.run, "problem": begun.flag_problem}
         count(FLAG_PROBLEMS, message, services=services, **fields)
     elif begun.why == STALE:
         message = "%s trains the baseline, its promotion is stale: %s"
-        logger.warning(message, workload, begun.flag_told)
+        logger.warning(message, workload, begun.flag_explanation)
     return written
 
 

@@ -78,7 +78,7 @@ def test_a_run_trains_the_flags_candidate_with_its_overrides() -> None:
     begun = choose_run(INPUTS)
 
     assert ("compile", "flag", ON.overrides, "d1", None) == (
-        begun.arm, begun.why, begun.overrides, begun.decision_id, begun.flag_told,
+        begun.arm, begun.why, begun.overrides, begun.decision_id, begun.flag_explanation,
     )  # fmt: skip
 
 
@@ -96,7 +96,7 @@ def test_a_candidate_whose_job_cannot_be_built_gives_way_to_the_baseline() -> No
     assert ("baseline", "unfit", "unfit", {}, None) == (
         begun.arm, begun.why, begun.flag_problem, begun.overrides, begun.decision_id,
     )  # fmt: skip
-    assert "compile is refused" in str(begun.flag_told)
+    assert "compile is refused" in str(begun.flag_explanation)
 
 
 def test_a_baseline_that_cannot_be_built_ends_the_run() -> None:
@@ -110,7 +110,7 @@ def test_a_candidate_that_is_no_longer_what_was_proven_is_stale() -> None:
     begun = choose_run(changed)
 
     assert ("baseline", "stale", None) == (begun.arm, begun.why, begun.flag_problem)
-    assert begun.flag_told == "precision: was fp32, is bf16"
+    assert begun.flag_explanation == "precision: was fp32, is bf16"
 
 
 def test_a_comparison_that_finds_no_difference_changes_nothing() -> None:

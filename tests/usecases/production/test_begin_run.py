@@ -114,7 +114,7 @@ def test_a_flag_that_is_not_what_was_decided_is_the_baseline_counted_and_repaire
     assert [] == [line for line in caplog.messages if "its promotion is stale" in line]
     (entry,) = production.entries("run_begun")
     assert (why if says else None, text) == (entry["flag_problem"], entry["flag"])
-    assert (says or "None") in str(entry["flag_told"])
+    assert (says or "None") in str(entry["flag_explanation"])
     assert (decided or OFF).to_json() == production.services.flags.read(FLAG)
 
 
@@ -148,7 +148,7 @@ def test_a_flag_that_cannot_be_read_is_the_baseline_and_says_why(production, cap
 
     assert ("baseline", "unreadable") == (answer["arm"], answer["why"])
     assert ["unreadable"] == counted(caplog)
-    assert "rate exceeded" in production.entries("run_begun")[0]["flag_told"]
+    assert "rate exceeded" in production.entries("run_begun")[0]["flag_explanation"]
 
 
 def test_a_parameter_that_cannot_be_repaired_holds_no_run_up(production):
@@ -191,7 +191,7 @@ def test_an_override_that_does_not_fit_any_more_is_the_baseline(production, capl
     assert ["unfit"] == counted(caplog)
     (entry,) = production.entries("run_begun")
     assert ({}, None, False) == (entry["overrides"], entry["canary"], entry["confirm"])
-    assert str(next(iter(overrides.values()))) in entry["flag_told"]
+    assert str(next(iter(overrides.values()))) in entry["flag_explanation"]
 
 
 def test_a_run_keeps_the_spec_with_which_it_began(production):
@@ -254,7 +254,7 @@ def test_a_damaged_ledger_of_the_flag_trains_the_baseline_and_leaves_the_paramet
 
     (entry,) = production.entries("run_begun")
     assert ("baseline", "unreadable") == (answer["arm"], entry["flag_problem"])
-    assert "kind 'flag'" in entry["flag_told"]
+    assert "kind 'flag'" in entry["flag_explanation"]
     assert ON.to_json() == production.services.flags.values[FLAG]
 
 
