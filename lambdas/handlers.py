@@ -63,7 +63,7 @@ STEPS: Mapping[str, Step] = {
     "project": Step("fleet.project:project"),
     # By the clock.
     "sweep": Step("operations.sweep:daily", needs=("topic", "training_logs")),
-    "weekly_digest": Step("operations.weekly_summary:send_digests", needs=("topic",)),
+    "weekly_digest": Step("operations.weekly_digest:send_digests", needs=("topic",)),
 }
 
 

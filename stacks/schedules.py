@@ -90,7 +90,7 @@ class Timetable:
 
 WEEKLY_DIGEST = Timetable(
     "EveryMonday",
-    "Sends every owner a summary of the week",
+    "Sends every owner the weekly digest",
     events.Schedule.cron(week_day="MON", hour="7", minute="0"),
 )
 DAILY_SWEEP = Timetable(

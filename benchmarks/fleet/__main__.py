@@ -24,7 +24,7 @@ from compilegate.cli.common.session import Session
 from compilegate.cli.main import app
 from compilegate.ports import Services
 from compilegate.usecases.operations.sweep import daily
-from compilegate.usecases.operations.weekly_summary import digests
+from compilegate.usecases.operations.weekly_digest import digests
 from compilegate.usecases.records import AT_ONCE
 from tests.fake_clouds import FakeProviders, cloud
 from tests.fakes import MemoryTopic, NoLogs

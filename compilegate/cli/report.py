@@ -20,7 +20,7 @@ from compilegate.cli.common.session import (
 from compilegate.domain.errors import EnvironmentNotReadyError, InvalidInputError, NotFoundError
 from compilegate.ports import Services
 from compilegate.report.fleet import render_fleet
-from compilegate.usecases.operations.weekly_summary import digests, fleet
+from compilegate.usecases.operations.weekly_digest import digests, fleet
 from compilegate.usecases.production.announce_review import history_page, page_texts
 
 
@@ -127,7 +127,7 @@ def digest(
         ),
     ] = None,
 ) -> None:
-    """Show every owner's weekly summary of the last 7 days.
+    """Show every owner's weekly digest of the last 7 days.
 
     \b
     compilegate digest

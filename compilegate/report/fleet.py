@@ -6,7 +6,7 @@ from markupsafe import Markup
 
 from compilegate.domain.claims import FLAG_STATES, Label, command_at
 from compilegate.domain.formats import UNKNOWN, money, plural, shown
-from compilegate.domain.production.summaries import Fleet, WeeklySummary
+from compilegate.domain.production.summaries import Fleet, WorkloadWeek
 from compilegate.domain.workload.model import BASELINE
 from compilegate.report.markup import Row, command, paragraphs, render_page, rows
 from compilegate.report.tables import Table
@@ -72,7 +72,7 @@ def _tables(fleet: Fleet, tasks: dict[str, Row]) -> list[Table]:
     return [Table("fleet", "Workloads", COLUMNS, listed_rows, note, marked, stacked=True)]
 
 
-def _row(one: WeeklySummary, task: Row, stage: str) -> tuple[str, ...]:
+def _row(one: WorkloadWeek, task: Row, stage: str) -> tuple[str, ...]:
     baseline = one.runs.get(BASELINE, 0)
     runs = sum(one.runs.values())
     savings = one.savings
@@ -97,5 +97,5 @@ def _to_do(task: Row, stage: str) -> str:
     return Markup("<span>{}: {}</span>").format(text, command(command_at(typed, stage)))
 
 
-def _saved(one: WeeklySummary) -> float:
+def _saved(one: WorkloadWeek) -> float:
     return (one.savings.saved_usd or 0.0) if one.savings else 0.0

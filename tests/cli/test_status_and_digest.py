@@ -1,4 +1,4 @@
-"""``status`` and ``digest``: what runs, waits and was decided; the weekly summary."""
+"""``status`` and ``digest``: what runs, waits and was decided; the weekly digest."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ import pytest
 
 from compilegate.domain.formats import UNKNOWN, money, shown
 from compilegate.domain.production.savings import Savings
-from compilegate.domain.production.summaries import Fleet, TimeWindow, WeeklySummary
+from compilegate.domain.production.summaries import Fleet, TimeWindow, WorkloadWeek
 from compilegate.domain.utc import day
 from compilegate.report.fleet import render_fleet
 from tests.report.browser import BROKEN_PIECES, CHROMIUM, assert_readable, browser, plain
@@ -19,20 +19,20 @@ from tests.report.test_render import HOSTILE
 
 WEEK = TimeWindow(1_790_000_000, 1_790_604_800)
 SAVED = Savings(12, 12, 0, 0, 12, 420_500_000, expected_usd=400.0)
-ON = WeeklySummary("bert", "ml", "permanent", True, "compile", {"compile": 3}, savings=SAVED)
+ON = WorkloadWeek("bert", "ml", "permanent", True, "compile", {"compile": 3}, savings=SAVED)
 WORKLOADS = (
     replace(ON, workload="watched", state="probation", watched=5, probation_runs=12),
     ON,
-    WeeklySummary("quiet", None, "off", False),
-    WeeklySummary("waits", "ads", "off", False, approval="m2k4t7xz", trial="m2k4t7xz"),
-    WeeklySummary("worse", "ads", "reverted", False, "compile"),
-    WeeklySummary("moved", "ads", "stale", True, "compile"),
-    WeeklySummary("broken", "ads", "off", False, runs={"baseline": 2}, failed=1),
-    WeeklySummary("trial", "ads", "off", False, trial="m2k4t7xz", canary="m2k4t7xz"),
+    WorkloadWeek("quiet", None, "off", False),
+    WorkloadWeek("waits", "ads", "off", False, approval="m2k4t7xz", trial="m2k4t7xz"),
+    WorkloadWeek("worse", "ads", "reverted", False, "compile"),
+    WorkloadWeek("moved", "ads", "stale", True, "compile"),
+    WorkloadWeek("broken", "ads", "off", False, runs={"baseline": 2}, failed=1),
+    WorkloadWeek("trial", "ads", "off", False, trial="m2k4t7xz", canary="m2k4t7xz"),
 )
 
 
-def page(*workloads: WeeklySummary, unread: tuple[str, ...] = ()) -> str:
+def page(*workloads: WorkloadWeek, unread: tuple[str, ...] = ()) -> str:
     return render_fleet(Fleet("prod", WEEK, workloads, unread))
 
 
@@ -85,11 +85,11 @@ class Cells(HTMLParser):
             self._into[-1][-1] += data
 
 
-def cards(*workloads: WeeklySummary) -> dict[str, tuple[str, str]]:
+def cards(*workloads: WorkloadWeek) -> dict[str, tuple[str, str]]:
     return {name: (value, note) for name, value, note in Cells(page(*workloads)).cards}
 
 
-def rows(*workloads: WeeklySummary) -> list[list[str]]:
+def rows(*workloads: WorkloadWeek) -> list[list[str]]:
     return [cells for _, cells in Cells(page(*workloads)).rows[1:]]
 
 
@@ -125,9 +125,9 @@ def test_a_sum_is_compared_with_an_expectation_of_the_same_workloads_only(
 def test_the_cards_count_runs_trials_and_tasks_of_all_workloads() -> None:
     counted = cards(
         replace(ON, runs={"compile": 3, "baseline": 4}, failed=2, waited=1),
-        WeeklySummary("a", None, "off", False, runs={"baseline": 1200}, failed=1, waited=4),
-        WeeklySummary("b", None, "off", False, trial="t1"),
-        WeeklySummary("c", None, "off", False, approval="t2"),
+        WorkloadWeek("a", None, "off", False, runs={"baseline": 1200}, failed=1, waited=4),
+        WorkloadWeek("b", None, "off", False, trial="t1"),
+        WorkloadWeek("c", None, "off", False, approval="t2"),
     )
 
     assert "1,207" == counted["Runs in 7 days"][0]
@@ -138,7 +138,7 @@ def test_the_cards_count_runs_trials_and_tasks_of_all_workloads() -> None:
 
 def test_a_row_has_each_figure_in_its_column() -> None:
     (row,) = rows(replace(ON, runs={"compile": 3, "baseline": 4}, failed=0))
-    (bare,) = rows(WeeklySummary("bare", None, "later", False))
+    (bare,) = rows(WorkloadWeek("bare", None, "later", False))
 
     assert ["bert", "ml", "On permanently", "compile", "7 (3 with a candidate)", "0", money(420.5),
             money(400.0), ""] == row  # fmt: skip
@@ -161,7 +161,7 @@ STANDS = [
 
 @pytest.mark.parametrize(("one", "task", "command"), STANDS, ids=[task for _, task, _ in STANDS])
 def test_of_several_tasks_a_row_names_the_most_urgent_with_its_command(
-    one: WeeklySummary, task: str, command: str
+    one: WorkloadWeek, task: str, command: str
 ) -> None:
     ((marked, cells),) = Cells(page(one)).rows[1:]
 
@@ -209,7 +209,7 @@ def test_of_more_workloads_than_it_lists_the_page_has_the_most_urgent() -> None:
     ],
 )  # fmt: skip
 def test_the_headline_counts_what_is_on_and_who_needs_a_person(
-    workloads: list[WeeklySummary], headline: str, label: str
+    workloads: list[WorkloadWeek], headline: str, label: str
 ) -> None:
     html = page(*workloads)
 

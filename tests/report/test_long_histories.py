@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from compilegate.domain.production.history import history
-from compilegate.domain.production.summaries import TimeWindow, day_of, weekly_summary
+from compilegate.domain.production.summaries import TimeWindow, day_of, workload_week
 from compilegate.report.charts.figure import Area, Band, Line, Points, Rule
 from compilegate.report.history.charts import charts
 from compilegate.report.history.render import render_history
@@ -37,7 +37,7 @@ def fold(runs: int) -> Callable[[], object]:
 
 def week(runs: int) -> Callable[[], object]:
     past = history(long_history.entries(runs, changes=10))
-    return lambda: weekly_summary("bert-docs", past, WEEK)
+    return lambda: workload_week("bert-docs", past, WEEK)
 
 
 def day(runs: int) -> Callable[[], object]:

@@ -15,7 +15,7 @@ from compilegate.domain.claims import SUBJECT_MAX, Notification, decision_notifi
 from compilegate.domain.codec import read
 from compilegate.domain.decision import Decision, Verdict
 from compilegate.domain.flag import Flag
-from compilegate.domain.production.summaries import TimeWindow, WeeklySummary
+from compilegate.domain.production.summaries import TimeWindow, WorkloadWeek
 from compilegate.domain.reasons import Reason
 from compilegate.domain.records.flags import FlagVersion
 from compilegate.domain.records.production import (
@@ -29,7 +29,7 @@ from compilegate.domain.records.trials import ApprovalRequested
 from compilegate.report.notifications import review
 from compilegate.report.notifications.approval import approval_needed
 from compilegate.report.notifications.production import attempt_message, flag_changed, swept
-from compilegate.report.notifications.weekly_summary import digest
+from compilegate.report.notifications.weekly_digest import digest
 from tests.report import samples
 from tests.report.samples import rendered
 
@@ -104,9 +104,9 @@ def _alarm() -> Notification:
 
 
 def _week() -> Notification:
-    weeks = [WeeklySummary(NAME, OWNER, "probation", True, "compile", {"compile": 2}, watched=2,
+    weeks = [WorkloadWeek(NAME, OWNER, "probation", True, "compile", {"compile": 2}, watched=2,
                            probation_runs=12),
-             WeeklySummary("gpt-notes", OWNER, "off", False, trial="t2")]  # fmt: skip
+             WorkloadWeek("gpt-notes", OWNER, "off", False, trial="t2")]  # fmt: skip
     window = TimeWindow(AT - 7 * 86_400, AT)
     return digest(OWNER, weeks, ["vit-broken"], window, stage=STAGE)
 

@@ -109,7 +109,7 @@ def in_code(owner: str, template: Template) -> list[Call]:
         "await_approval": [answer],  # usecases/flag/approval.py
         "record_run": [tag],  # usecases/canary.py: close_after_run
         "watch_production": [Call("ssm:PutParameter", FLAG)],  # a reversal
-        "weekly_digest": [  # usecases/operations/weekly_summary.py
+        "weekly_digest": [  # usecases/operations/weekly_digest.py
             Call("dynamodb:Query", table, {"dynamodb:LeadingKeys": ["fleet#0"]}),
         ],
         "sweep": [  # usecases/operations/sweep.py: a production run whose event was lost

@@ -56,7 +56,7 @@ class ChangeOfFlag:
 
 
 @dataclass(frozen=True)
-class WeeklySummary:
+class WorkloadWeek:
     """One workload; ``runs`` counts this week's by arm, ``savings`` are those of every promotion.
 
     ``changes`` are this week's of the flag. ``trial``, ``canary`` and ``approval`` name a trial
@@ -96,19 +96,19 @@ class Fleet:
 
     stage: str
     window: TimeWindow
-    summaries: Sequence[WeeklySummary]
+    summaries: Sequence[WorkloadWeek]
     unread: Sequence[str] = ()
     simulated: str | None = None
 
 
-def weekly_summary(
+def workload_week(
     workload: str,
     history: WorkloadHistory,
     window: TimeWindow,
     *,
     owner: str | None = None,
     expected: ExpectedSavings | None = None,
-) -> WeeklySummary:
+) -> WorkloadWeek:
     """The week of one workload."""
     expected = expected or ExpectedSavings()
     flag, promotion = history.flag, standing_promotion(history.flags)
@@ -117,7 +117,7 @@ def weekly_summary(
     reviews = history.reviews_of(promotion.trial, since=promotion.at) if promotion else ()
     latest = max(reviews, key=lambda review: review.at, default=None)
     trial = next((one.trial for one in reversed(history.open_trials)), None)
-    return WeeklySummary(
+    return WorkloadWeek(
         workload=workload,
         owner=owner,
         state=flag.state,

@@ -13,8 +13,8 @@ from compilegate.domain.production.summaries import (
     ChangeOfFlag,
     ExpectedSavings,
     TimeWindow,
-    WeeklySummary,
-    weekly_summary,
+    WorkloadWeek,
+    workload_week,
 )
 from compilegate.domain.records.production import CanaryClosed, CanaryRound, CapacityWait, Review
 from compilegate.domain.records.trials import ApprovalAnswer, ApprovalRequested, TrialStarted
@@ -36,7 +36,7 @@ def test_a_run_counts_for_the_promotion_that_it_ended_under(
     entries = [replace(run, at=int(run.ended_at)).to_entry() for run in runs]
     flags = [flag(1, 0, ON), {**flag(2, 3, ON), "trial": "t2", "at": second}]
 
-    summary = weekly_summary(
+    summary = workload_week(
         "bert-docs", history([*entries, *flags]), WEEK,
         expected=ExpectedSavings({"t1": 1.0, "t2": 10.0}),
     )  # fmt: skip
@@ -62,11 +62,11 @@ def test_what_is_open_is_of_the_latest_review_the_latest_trial_and_any_of_its_ro
         asked("0mabc126", 2),
     ]  # fmt: skip
     entries = [record.to_entry() for record in records]
-    summary = weekly_summary("w", history([*entries, flag(1, 0, ON)]), WEEK)
+    summary = workload_week("w", history([*entries, flag(1, 0, ON)]), WEEK)
 
     assert (7, "0mabc126", "0mabc126") == (summary.watched, summary.trial, summary.canary)
     closed = CanaryClosed(BEGIN + 2 * DAY, "0mabc126", 2, "lost").to_entry()
-    summary = weekly_summary("w", history([*entries, closed, flag(1, 0, ON)]), WEEK)
+    summary = workload_week("w", history([*entries, closed, flag(1, 0, ON)]), WEEK)
     assert ("0mabc126", None) == (summary.trial, summary.canary)
 
 
@@ -100,7 +100,7 @@ def test_a_week_begins_with_its_first_second_and_ends_before_its_last() -> None:
         changed(1, first - 1, ON, "before"), changed(2, first, OFF, "first"),
         changed(3, end - 1, ON, "last"), changed(4, end, OFF, "after"),
     ]  # fmt: skip
-    summary = weekly_summary("w", history(entries), WEEK, owner="ml")
+    summary = workload_week("w", history(entries), WEEK, owner="ml")
 
     assert ({"baseline": 1, "compile": 2}, 1, 2) == (summary.runs, summary.failed, summary.waited)
     assert [
@@ -125,7 +125,7 @@ def test_the_first_question_that_is_open_waits_for_a_person() -> None:
     answer = ApprovalAnswer(BEGIN + 9, "t1", "human:ann", False, "no")
     entries = [record.to_entry() for record in (*asked, answer)]
 
-    assert "t2" == weekly_summary("w", history(entries), WEEK).approval
+    assert "t2" == workload_week("w", history(entries), WEEK).approval
 
 
 @pytest.mark.parametrize(
@@ -145,7 +145,7 @@ def test_the_first_question_that_is_open_waits_for_a_person() -> None:
 def test_a_week_is_quiet_where_nothing_ran_changed_or_is_open(
     changed: dict[str, Any], quiet: bool, is_open: bool
 ) -> None:
-    week = WeeklySummary(
+    week = WorkloadWeek(
         **{"workload": "w", "owner": None, "state": "off", "enabled": False, **changed}
     )
 

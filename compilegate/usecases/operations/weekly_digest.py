@@ -20,12 +20,12 @@ from compilegate.domain.production.summaries import (
     ExpectedSavings,
     Fleet,
     TimeWindow,
-    WeeklySummary,
-    weekly_summary,
+    WorkloadWeek,
+    workload_week,
 )
 from compilegate.domain.production.watch import ON_PROBATION
 from compilegate.ports import ObjectStore, Services, Topic
-from compilegate.report.notifications.weekly_summary import digest, is_quiet
+from compilegate.report.notifications.weekly_digest import digest, is_quiet
 from compilegate.usecases.records import (
     UNREADABLE,
     Trial,
@@ -45,7 +45,7 @@ WEEK_SECONDS = 7 * 24 * 3600
 class _Owned:
     """What was read of one owner's workloads."""
 
-    summaries: list[WeeklySummary] = field(default_factory=list)
+    summaries: list[WorkloadWeek] = field(default_factory=list)
     unread: list[str] = field(default_factory=list)
 
 
@@ -125,7 +125,7 @@ def _read_all(services: Services, window: TimeWindow) -> dict[str | None, _Owned
 
 def _read(
     name: str, rows: Mapping[str, Row], services: Services, window: TimeWindow
-) -> tuple[str | None, str, WeeklySummary | None] | None:
+) -> tuple[str | None, str, WorkloadWeek | None] | None:
     """One workload's owner, name and week, None for a week that cannot be read.
 
     None for a workload that production does not train, nor did this week. Its row says what was
@@ -145,7 +145,7 @@ def _read(
         if past.flag.state == ON_PROBATION and not past.reviews:
             past = services.ledger.history(name)  # how many runs the last review had counted
         expected = _expected(name, past, registration.spec_key, services.store)
-        summary = weekly_summary(name, past, window, owner=owner, expected=expected)
+        summary = workload_week(name, past, window, owner=owner, expected=expected)
         if row is not None and expected is not None:
             summary = replace(summary, savings=_saved(row, expected))
     except Exception:

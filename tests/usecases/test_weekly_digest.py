@@ -12,7 +12,7 @@ from compilegate.domain.flag import Flag
 from compilegate.domain.records.production import CanaryRound, Review
 from compilegate.domain.records.trials import ApprovalRequested
 from compilegate.usecases.fleet.project import fold_workload
-from compilegate.usecases.operations.weekly_summary import digests, fleet, send_digests
+from compilegate.usecases.operations.weekly_digest import digests, fleet, send_digests
 from compilegate.usecases.records import to_json
 from tests.decision_builder import decision_document, saving
 from tests.fakes import FixedClock, MemoryTopic

@@ -11,7 +11,7 @@ from typing import Any
 from compilegate.domain.claims import FLAG_STATES, Notification, command_at, subject_line
 from compilegate.domain.formats import plural
 from compilegate.domain.optional import without_none
-from compilegate.domain.production.summaries import TimeWindow, WeeklySummary
+from compilegate.domain.production.summaries import TimeWindow, WorkloadWeek
 from compilegate.domain.utc import day, iso
 from compilegate.domain.workload.model import BASELINE
 from compilegate.report import wording
@@ -24,7 +24,7 @@ SHOWN, LISTED = 8, 100
 
 def digest(
     owner: str | None,
-    summaries: Sequence[WeeklySummary],
+    summaries: Sequence[WorkloadWeek],
     unread: Sequence[str],
     window: TimeWindow,
     *,
@@ -49,12 +49,12 @@ def digest(
     )
 
 
-def is_quiet(summaries: Sequence[WeeklySummary], unread: Sequence[str]) -> bool:
+def is_quiet(summaries: Sequence[WorkloadWeek], unread: Sequence[str]) -> bool:
     """Whether there is nothing to send about the week."""
     return not unread and all(summary.quiet for summary in summaries)
 
 
-def _lines(summaries: Sequence[WeeklySummary], unread: Sequence[str]) -> Iterator[str]:
+def _lines(summaries: Sequence[WorkloadWeek], unread: Sequence[str]) -> Iterator[str]:
     if is_quiet(summaries, unread):
         yield say("quiet", workloads=len(summaries))
         return
@@ -83,7 +83,7 @@ def _lines(summaries: Sequence[WeeklySummary], unread: Sequence[str]) -> Iterato
         yield say("unread", names=_listed(unread))
 
 
-def _savings(summaries: Sequence[WeeklySummary]) -> dict[str, Any]:
+def _savings(summaries: Sequence[WorkloadWeek]) -> dict[str, Any]:
     """Sums over workloads; the estimate only of those whose saving is known."""
     savings = [
         summary.savings
@@ -99,7 +99,7 @@ def _savings(summaries: Sequence[WeeklySummary]) -> dict[str, Any]:
     }
 
 
-def _open(summaries: Sequence[WeeklySummary]) -> dict[str, list[str]]:
+def _open(summaries: Sequence[WorkloadWeek]) -> dict[str, list[str]]:
     """What is in progress or needs attention, by what it is."""
     probation = FLAG_STATES["probation"].text
     lists: dict[str, list[str]] = {
@@ -125,7 +125,7 @@ def _open(summaries: Sequence[WeeklySummary]) -> dict[str, list[str]]:
 
 
 def _figures(
-    summaries: Sequence[WeeklySummary], unread: Sequence[str], window: TimeWindow
+    summaries: Sequence[WorkloadWeek], unread: Sequence[str], window: TimeWindow
 ) -> dict[str, Any]:
     runs: Counter[str] = Counter()
     for summary in summaries:
@@ -149,7 +149,7 @@ def _figures(
     }
 
 
-def _of_workload(one: WeeklySummary) -> dict[str, Any]:
+def _of_workload(one: WorkloadWeek) -> dict[str, Any]:
     """What there is to say of it."""
     document = {**asdict(one), "savings": one.savings.to_dict() if one.savings else None}
     return {key: value for key, value in document.items() if value not in (None, (), [], {}, 0)}
