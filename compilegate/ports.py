@@ -242,8 +242,8 @@ def _stored(kind: type[Any], workload: str, text: str) -> Stored[Any]:
 
 
 @dataclass(frozen=True)
-class Lease:
-    """A lease on a workload; ``expires_at`` in epoch seconds."""
+class Lock:
+    """A lock on a workload; ``expires_at`` in epoch seconds."""
 
     workload: str
     owner: str
@@ -251,25 +251,25 @@ class Lease:
 
 
 class Locks(Protocol):
-    """One lease per workload, so that it is evaluated once at a time."""
+    """One lock per workload, so that it is evaluated once at a time."""
 
     def acquire(self, workload: str, owner: str, *, now: int, expires_at: int) -> None:
-        """Take the lease (epoch seconds); raises WorkloadLockedError naming the holder."""
+        """Take the lock (epoch seconds); raises WorkloadLockedError naming the holder."""
 
     def extend(self, workload: str, owner: str, *, expires_at: int) -> None:
-        """Let the lease last longer; raises WorkloadLockedError where ``owner`` has lost it."""
+        """Let the lock last longer; raises WorkloadLockedError where ``owner`` has lost it."""
 
     def release(self, workload: str, owner: str) -> None:
-        """Give the lease back if ``owner`` still holds it."""
+        """Give the lock back if ``owner`` still holds it."""
 
     def holder(self, workload: str) -> str | None:
-        """The holder of the lease, expired or not; None where there is no lease."""
+        """The holder of the lock, expired or not; None where there is no lock."""
 
     def holders(self, workloads: Collection[str]) -> Mapping[str, str]:
-        """The holder of each of these workloads' leases, expired or not, where there is one."""
+        """The holder of each of these workloads' locks, expired or not, where there is one."""
 
-    def leases(self, workloads: Collection[str]) -> Sequence[Lease]:
-        """The leases on these workloads, expired or not."""
+    def locks_of(self, workloads: Collection[str]) -> Sequence[Lock]:
+        """The locks on these workloads, expired or not."""
 
 
 class FlagStore(Protocol):

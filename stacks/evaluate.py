@@ -231,7 +231,7 @@ def _after_decision(functions: Mapping[str, str], topic_arn: str) -> State:
             then="ReleaseModels",
         ),
         **_notified(functions, topic_arn),
-        # Retried after any error, because a lease left behind blocks the workload.
+        # Retried after any error, because a lock left behind blocks the workload.
         "ReleaseLock": {
             **release_lock,
             "Retry": [*release_lock["Retry"], retry(["States.ALL"], seconds=2, attempts=3)],

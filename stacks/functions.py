@@ -59,9 +59,9 @@ class Step:
 
 STEPS = (
     Step("acquire_lock", (
-        can.take_lease, can.read_ledger, can.append_to_ledger,
+        can.take_lock, can.read_ledger, can.append_to_ledger,
         # From an execution that has ended it takes over, and cleans up after it.
-        can.read_executions, can.give_lease_back, can.stop_jobs, can.tag_models,
+        can.read_executions, can.give_lock_back, can.stop_jobs, can.tag_models,
         read(RECORDS), can.tell_absent_from_denied,
     )),
     Step("check_eligibility", (
@@ -82,13 +82,13 @@ STEPS = (
         write(STOPS, ENDS, REQUESTS), can.stop_jobs,
     ), seconds=300, megabytes=1024),
     Step("open_canary", (
-        read(SPECS, RECORDS), can.read_ledger, can.append_to_ledger, can.take_lease,
+        read(SPECS, RECORDS), can.read_ledger, can.append_to_ledger, can.take_lock,
         can.answer_tokens,
     )),
     Step("record_decision", (
         read(SPECS, RECORDS), can.tell_absent_from_denied, can.append_to_ledger,
     )),
-    Step("ask_approval", (read(SPECS, RECORDS), can.append_to_ledger, can.take_lease)),
+    Step("ask_approval", (read(SPECS, RECORDS), can.append_to_ledger, can.take_lock)),
     Step("await_approval", (can.read_ledger, can.append_to_ledger, can.answer_tokens)),
     Step("close_approval", (can.read_ledger, can.append_to_ledger)),
     Step("apply_flag", (
@@ -99,10 +99,10 @@ STEPS = (
     Step("write_report", (
         read(SPECS, RECORDS), can.tell_absent_from_denied, write(REPORTS),
     ), seconds=120, megabytes=1024),
-    Step("release_lock", (can.give_lease_back,)),
+    Step("release_lock", (can.give_lock_back,)),
     Step("abort_trial", (
         can.stop_jobs, can.read_ledger, can.append_to_ledger, can.tag_models,
-        can.give_lease_back,
+        can.give_lock_back,
         # The jobs of a trial are those of its requests, and their price is its plan's.
         read(RECORDS), can.tell_absent_from_denied,
     ), seconds=120),
@@ -127,7 +127,7 @@ STEPS = (
         write(RECORDS, REPORTS), can.read_ledger, can.append_to_ledger, can.write_flag,
     ), seconds=120, megabytes=1024, machine=TRAIN),
     Step("project", (
-        read(SPECS), can.tell_absent_from_denied, can.read_ledger, can.read_lease, can.keep_rows,
+        read(SPECS), can.tell_absent_from_denied, can.read_ledger, can.read_lock, can.keep_rows,
         can.read_stream,
     ), seconds=300, megabytes=1024, machine=STREAM),
     # Both list the workloads, and use a whole processor: ten thousand files are parsed.
@@ -137,8 +137,8 @@ STEPS = (
     ), seconds=540, megabytes=1769, machine=SCHEDULE),
     Step("sweep", (
         can.stop_jobs, can.read_tags_of_jobs, can.read_executions, can.tell_absent_from_denied,
-        can.read_ledger, can.append_to_ledger, can.tag_models, can.read_lease,
-        can.give_lease_back,
+        can.read_ledger, can.append_to_ledger, can.tag_models, can.read_lock,
+        can.give_lock_back,
         # A run whose event was lost is recorded as the event would have.
         read(SPECS, REGISTRATIONS, RECORDS), read_results(PRODUCTION_OUTPUTS), can.answer_tokens,
         can.read_rows, can.keep_rows,

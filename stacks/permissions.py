@@ -124,16 +124,16 @@ class Permissions:
             allow(["dynamodb:ListStreams"], ["*"]),
         ]
 
-    def take_lease(self) -> Statements:
-        """Take a workload's lease, or read who holds it."""
+    def take_lock(self) -> Statements:
+        """Take a workload's lock, or read who holds it."""
         return self._table(["dynamodb:PutItem", "dynamodb:GetItem"], "lock#*")
 
-    def read_lease(self) -> Statements:
-        """Read who holds workloads' leases, many at a time."""
+    def read_lock(self) -> Statements:
+        """Read who holds workloads' locks, many at a time."""
         return self._table(["dynamodb:GetItem", "dynamodb:BatchGetItem"], "lock#*")
 
-    def give_lease_back(self) -> Statements:
-        """Release a workload's lease."""
+    def give_lock_back(self) -> Statements:
+        """Release a workload's lock."""
         return self._table(["dynamodb:DeleteItem"], "lock#*")
 
     def write_flag(self) -> Statements:

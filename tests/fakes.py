@@ -16,10 +16,10 @@ from compilegate.domain.errors import (
     NotFoundError,
     OverwrittenEvidenceError,
     WorkloadLockedError,
-    lease_lost,
+    lock_lost,
 )
 from compilegate.domain.production.orphans import ExecutionEnd
-from compilegate.ports import FleetTable, Lease, Ledger, Services, Settings
+from compilegate.ports import FleetTable, Ledger, Lock, Services, Settings
 
 ROLES = "arn:aws:iam::111122223333:role/compilegate/prod-us-east-1-"
 
@@ -144,7 +144,7 @@ class MemoryLocks:
 
     def extend(self, workload: str, owner: str, *, expires_at: int) -> None:
         if self.holder(workload) != owner:
-            raise lease_lost(workload, owner)
+            raise lock_lost(workload, owner)
         self.held[workload] = (owner, expires_at)
 
     def release(self, workload: str, owner: str) -> None:
@@ -155,10 +155,10 @@ class MemoryLocks:
         return self.held[workload][0] if workload in self.held else None
 
     def holders(self, workloads: Collection[str]) -> Mapping[str, str]:
-        return {one.workload: one.owner for one in self.leases(workloads)}
+        return {one.workload: one.owner for one in self.locks_of(workloads)}
 
-    def leases(self, workloads: Collection[str]) -> Sequence[Lease]:
-        return [Lease(name, *self.held[name]) for name in workloads if name in self.held]
+    def locks_of(self, workloads: Collection[str]) -> Sequence[Lock]:
+        return [Lock(name, *self.held[name]) for name in workloads if name in self.held]
 
 
 class MemoryFlags:

@@ -122,7 +122,7 @@ class Client:
                 yield name, text.replace(TEMPLATE, name)
 
     def get_item(self, **request: Any) -> dict[str, Any]:
-        """A row or a month; nobody holds a lease."""
+        """A row or a month; nobody holds a lock."""
         kind = request["Key"]["pk"]["S"].rpartition("#")[0]
         name = request["Key"]["sk"]["S"]
         texts = getattr(self, "_items", {}).get(kind)
@@ -131,7 +131,7 @@ class Client:
         return {"Item": {"entry": {"S": text}}} if text else {}
 
     def batch_get_item(self, **_request: Any) -> dict[str, Any]:
-        """Nobody holds a lease."""
+        """Nobody holds a lock."""
         self._call("BatchGetItem")
         return {"Responses": {}}
 

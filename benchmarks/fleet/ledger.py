@@ -72,7 +72,7 @@ def _life(first: int) -> Iterator[LedgerRecord]:
     key = naming.record_key(TEMPLATE, TRIAL, "decision")
     yield TrialDecided(decided_at, TRIAL, "promote", key, "d1", "compile", spent_usd=91.2)
     yield ProbationEnd(permanent_at, TRIAL, "r", "d2", None, None, "permanent", "compile", "1")
-    yield Swept(first - DAY, released_leases_of=(f"{execution}-0mabc111",))
+    yield Swept(first - DAY, released_locks_of=(f"{execution}-0mabc111",))
     changes = [
         (decided_at, "evaluate", "enable", PROBATION),
         (permanent_at, "train", "permanent", PERMANENT),

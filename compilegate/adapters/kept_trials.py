@@ -124,7 +124,7 @@ class NothingRuns:
 
 
 class KeptTrials(NothingRuns):
-    """The trials that a project's folder keeps, as a store, a ledger, flags, leases and rows.
+    """The trials that a project's folder keeps, as a store, a ledger, flags, locks and rows.
 
     A new local cloud knows nothing of the one before: a workload's flag, its changes and its
     production are those of its newest trial, the trials are all that are kept. Of documents that
@@ -185,12 +185,12 @@ class KeptTrials(NothingRuns):
                 return flag
         return None
 
-    # Leases, which ended with the cloud, and rows, which nothing kept.
+    # Locks, which ended with the cloud, and rows, which nothing kept.
 
     def holders(self, _workloads: Collection[str]) -> Mapping[str, str]:
         return {}
 
-    def leases(self, _workloads: Collection[str]) -> Sequence[Any]:
+    def locks_of(self, _workloads: Collection[str]) -> Sequence[Any]:
         return ()
 
     def items(self, _kind: str) -> Sequence[tuple[str, str]]:

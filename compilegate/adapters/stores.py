@@ -18,9 +18,9 @@ from compilegate.domain.errors import (
     NotFoundError,
     OverwrittenEvidenceError,
     WorkloadLockedError,
-    lease_lost,
+    lock_lost,
 )
-from compilegate.ports import Lease
+from compilegate.ports import Lock
 
 # boto3 clients, each made when it is first called: a function makes only those that it uses.
 
@@ -204,7 +204,7 @@ FREE = "attribute_not_exists(pk) OR expires_at < :now OR "
 class DynamoDbTable:
     """RawLedger and Locks in one table.
 
-    Entries lie under ``workload#{name}``, leases under ``lock#{name}``; an expired lease is free.
+    Entries lie under ``workload#{name}``, locks under ``lock#{name}``; an expired lock is free.
     """
 
     def __init__(self, dynamodb: Any, table: str) -> None:
@@ -247,8 +247,8 @@ class DynamoDbTable:
         return [json.loads(item["entry"]["S"]) for item in items]
 
     def acquire(self, workload: str, owner: str, *, now: int, expires_at: int) -> None:
-        put, lease = self._dynamodb.put_item, _lease(workload, owner, expires_at)
-        if not self._write(put, owner, FREE, {":now": {"N": str(now)}}, Item=lease):
+        put, lock = self._dynamodb.put_item, _lock(workload, owner, expires_at)
+        if not self._write(put, owner, FREE, {":now": {"N": str(now)}}, Item=lock):
             raise WorkloadLockedError(
                 f"{workload} is already being evaluated by "
                 f"{self.holder(workload) or 'an execution that just ended'}; "
@@ -256,9 +256,9 @@ class DynamoDbTable:
             )
 
     def extend(self, workload: str, owner: str, *, expires_at: int) -> None:
-        lease = _lease(workload, owner, expires_at)
-        if not self._write(self._dynamodb.put_item, owner, Item=lease):
-            raise lease_lost(workload, owner)
+        lock = _lock(workload, owner, expires_at)
+        if not self._write(self._dynamodb.put_item, owner, Item=lock):
+            raise lock_lost(workload, owner)
 
     def release(self, workload: str, owner: str) -> None:
         self._write(self._dynamodb.delete_item, owner, Key=_lock_key(workload))
@@ -271,26 +271,26 @@ class DynamoDbTable:
         return owner
 
     def holders(self, workloads: Collection[str]) -> Mapping[str, str]:
-        return {lease.workload: lease.owner for lease in self.leases(workloads)}
+        return {lock.workload: lock.owner for lock in self.locks_of(workloads)}
 
-    def leases(self, workloads: Collection[str]) -> Sequence[Lease]:
-        waiting, leases = [_lock_key(workload) for workload in workloads], list[Lease]()
+    def locks_of(self, workloads: Collection[str]) -> Sequence[Lock]:
+        waiting, locks = [_lock_key(workload) for workload in workloads], list[Lock]()
         while waiting:
             asked, waiting = waiting[:BATCH], waiting[BATCH:]
             request = {self._table: {"Keys": asked, "ConsistentRead": True}}
             answer = self._dynamodb.batch_get_item(RequestItems=request)
             for item in answer["Responses"].get(self._table, ()):
                 name, until = item["pk"]["S"].removeprefix(LOCK), int(item["expires_at"]["N"])
-                leases.append(Lease(name, item["owner"]["S"], until))
+                locks.append(Lock(name, item["owner"]["S"], until))
             # What did not fit into the answer, or was throttled, is asked for again.
             waiting += answer.get("UnprocessedKeys", {}).get(self._table, {}).get("Keys", ())
-        return leases
+        return locks
 
     def _write(
         self, call: Callable[..., Any], owner: str, free: str = "",
         values: Mapping[str, Any] | None = None, **request: Any,
     ) -> bool:  # fmt: skip
-        """Whether the table took the write: the lease is the owner's, or ``free``."""
+        """Whether the table took the write: the lock is the owner's, or ``free``."""
         answer = unless(
             CONDITION_FAILED,
             call,
@@ -303,7 +303,7 @@ class DynamoDbTable:
         return bool(answer)
 
 
-def _lease(workload: str, owner: str, expires_at: int) -> dict[str, Any]:
+def _lock(workload: str, owner: str, expires_at: int) -> dict[str, Any]:
     own = {"owner": {"S": owner}, "expires_at": {"N": str(expires_at)}}
     return {**_lock_key(workload), **own}
 

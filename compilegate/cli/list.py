@@ -62,7 +62,7 @@ TO_DO = {
     "failed": "status WORKLOAD",
     "not_read": "status WORKLOAD",
     "no_baseline": "status WORKLOAD",
-    "lease_stays": 'unlock WORKLOAD --reason "..."',
+    "lock_stays": 'unlock WORKLOAD --reason "..."',
 }
 
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from compilegate.ports import JobListing
 
 STILL_RUNNING = 11
-KINDS = ("executions", "jobs", "leases")  # of what a drain stops
+KINDS = ("executions", "jobs", "locks")  # of what a drain stops
 
 
 @on_cloud
@@ -58,7 +58,7 @@ def drain(
     """Stop trials, start nothing new, wait until no job runs.
 
     Disables the schedules, and refuses run, train and register. Stops trials, and production runs
-    that wait for machines, and releases their leases. Production runs that are training finish,
+    that wait for machines, and releases their locks. Production runs that are training finish,
     unless --stop-jobs stops them. Flags do not change.
 
     \b
@@ -123,7 +123,7 @@ def _wait(
         names = (
             [one.name for one in steps.executions],
             [one.name for one in steps.jobs],
-            [one.workload for one in steps.leases],
+            [one.workload for one in steps.locks],
         )
         for kind, new in zip(KINDS, names, strict=True):
             stopped[kind] = list(dict.fromkeys([*stopped[kind], *new]))
@@ -140,7 +140,7 @@ def _deployment(cloud: Cloud) -> Deployment:
         runs=production.executions,
         schedules=production.schedules,
         listing=cast("JobListing", services.jobs),
-        leases=lambda: list(services.locks.holders(workload_names(services.store)).items()),
+        locks=lambda: list(services.locks.holders(workload_names(services.store)).items()),
     )
 
 
@@ -175,7 +175,7 @@ def _answer(
             "trials": [one.name for one in work.trials],
             "runs": [{"execution": one.name, "phase": one.phase} for one in work.runs],
             "jobs": [one.name for one in work.jobs],
-            "leases": [one.workload for one in work.leases],
+            "locks": [one.workload for one in work.locks],
         },
         "schedules_enabled": list(enabled),
         "schedules_disabled": list(mark.schedules) if mark else [],
@@ -195,7 +195,7 @@ def in_progress(work: Work) -> str:
         (len(work.trials), "trial{}"),
         *((phases[name], name) for name in sorted(phases)),
         (len(work.jobs), "training job{}"),
-        (len(work.leases), "lease{}"),
+        (len(work.locks), "lock{}"),
     ]
     some = [plural(count, name.format(""), name.format("s")) for count, name in counts if count]
     return f"In progress: {', '.join(some)}." if some else "Nothing is in progress."
@@ -218,12 +218,12 @@ def unlock(
     ] = False,
     yes: YesOption = False,
 ) -> None:
-    """Release the lease that an ended trial has left.
+    """Release the lock that an ended trial has left.
 
-    A workload has one trial at a time. The next trial takes a lease over whose trial has ended;
+    A workload has one trial at a time. The next trial takes a lock over whose trial has ended;
     this does it without a trial. Your name and reason are recorded. Flags do not change.
 
-    With --equivalence, releases no lease: the equivalence check counts again for the classes that
+    With --equivalence, releases no lock: the equivalence check counts again for the classes that
     a confirmed alarm of this workload has revoked.
 
     \b
@@ -247,11 +247,11 @@ def unlock(
                 fix="wait for it to end, or stop it with --force",
             )  # fmt: skip
         effect = (
-            f"stops {execution} and its training jobs, and releases its lease" if stopped
-            else f"releases the lease of {execution}, which has ended"
+            f"stops {execution} and its training jobs, and releases its lock" if stopped
+            else f"releases the lock of {execution}, which has ended"
         )  # fmt: skip
         confirm([f"{workload}: {effect}."], yes=yes, as_json=invocation.as_json)
-        if end is None:  # it ends first, so that it can take the lease no more
+        if end is None:  # it ends first, so that it can take the lock no more
             cloud.executions.stop(execution, f"unlocked: {override.reason}")
             deadline = time.monotonic() + STOP_SECONDS
             while (end := cloud.services.ends.end_of(execution)) is None:

@@ -15,7 +15,7 @@ from compilegate.cli.list import SHOWN, list_document, screen_of
 from compilegate.domain import naming
 from compilegate.domain.claims import run_reason
 from compilegate.domain.fleet.listing import URGENCY, Filters, in_order
-from compilegate.domain.fleet.row import APPROVE, LEASE_STAYS
+from compilegate.domain.fleet.row import APPROVE, LOCK_STAYS
 from compilegate.domain.production.attempts import RUN_SECONDS
 from compilegate.domain.production.history import WorkloadHistory
 from compilegate.domain.reasons import advice
@@ -31,8 +31,8 @@ from compilegate.usecases.records import at_once
 # What ``compilegate status`` knows of a stage, read from its records; times are epoch seconds.
 
 LAST = 3
-# Of more workloads, runs and trials are not looked up; nor more approvals and leases than these.
-DETAILED, ASKED, LEASED = 20, 5, 500
+# Of more workloads, runs and trials are not looked up; nor more approvals and locks than these.
+DETAILED, ASKED, LOCKED = 20, 5, 500
 # Parts of the document that are empty where a workload has none of it.
 OF_A_WORKLOAD = ("running", "locks", "approvals", "production", "ignored_jobs", "trials")
 Document = dict[str, Any]
@@ -56,13 +56,13 @@ def read_status(cloud: Cloud, workload: str | None, fleet: Fleet) -> Document:
         for row in in_order(fleet.rows, URGENCY, now, reverse=False)
     ]
     asked = detailed or [row.workload for row, due in urgent if APPROVE in due][:ASKED]
-    leased = detailed or [row.workload for row, due in urgent if row.trial or LEASE_STAYS in due]
+    locked = detailed or [row.workload for row, due in urgent if row.trial or LOCK_STAYS in due]
     return {
         "stage": cloud.stage,
         "drained": {"at": mark.at, "by": mark.by} if mark is not None and mark.drained else None,
         "revoked_classes": [one.to_entry() for one in revoked_classes(services.ledger)],
         "running": running,
-        "locks": [asdict(lease) for lease in services.locks.leases(leased[:LEASED])],
+        "locks": [asdict(lock) for lock in services.locks.locks_of(locked[:LOCKED])],
         "approvals": _approvals(cloud, asked),
         # Running ones included; newest first over all workloads.
         "production": _newest_first([run for past in pasts.items() for run in _runs(*past)]),

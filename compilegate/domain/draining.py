@@ -71,8 +71,8 @@ class UnfinishedJob:
 
 
 @dataclass(frozen=True)
-class HeldLease:
-    """A workload's lease; ``ended_for`` is for how many seconds its owner has been seen ended."""
+class HeldLock:
+    """A workload's lock; ``ended_for`` is for how many seconds its owner has been seen ended."""
 
     workload: str
     owner: str
@@ -86,21 +86,21 @@ class Work:
     trials: tuple[RunningExecution, ...] = ()
     runs: tuple[RunningExecution, ...] = ()
     jobs: tuple[UnfinishedJob, ...] = ()
-    leases: tuple[HeldLease, ...] = ()
+    locks: tuple[HeldLock, ...] = ()
 
     @property
     def idle(self) -> bool:
-        """Whether nothing is in progress and no lease is held."""
-        return not (self.trials or self.runs or self.jobs or self.leases)
+        """Whether nothing is in progress and no lock is held."""
+        return not (self.trials or self.runs or self.jobs or self.locks)
 
 
 @dataclass(frozen=True)
 class DrainSteps:
-    """What to do next: executions and jobs to stop, leases to clean up after."""
+    """What to do next: executions and jobs to stop, locks to clean up after."""
 
     executions: tuple[RunningExecution, ...] = ()
     jobs: tuple[UnfinishedJob, ...] = ()
-    leases: tuple[HeldLease, ...] = ()
+    locks: tuple[HeldLock, ...] = ()
 
 
 def next_steps(work: Work, *, stop_jobs: bool) -> DrainSteps:
@@ -120,9 +120,9 @@ def next_steps(work: Work, *, stop_jobs: bool) -> DrainSteps:
             and not job.stopping
             and (stop_jobs or not job.production)
         ),
-        leases=tuple(
-            lease
-            for lease in work.leases
-            if lease.ended_for is not None and lease.ended_for >= CLEAN_UP_SECONDS
+        locks=tuple(
+            lock
+            for lock in work.locks
+            if lock.ended_for is not None and lock.ended_for >= CLEAN_UP_SECONDS
         ),
     )

@@ -148,10 +148,10 @@ class NoStackError(NotDeployedError):
     """The stage has no stack."""
 
 
-def lease_lost(workload: str, owner: str) -> WorkloadLockedError:
-    """The error of an execution whose lease was taken from it."""
+def lock_lost(workload: str, owner: str) -> WorkloadLockedError:
+    """The error of an execution whose lock was taken from it."""
     problem = (
-        f"{owner} no longer holds {workload}: it was stopped, or its lease was released by hand"
+        f"{owner} no longer holds {workload}: it was stopped, or its lock was released by hand"
     )
     return WorkloadLockedError(problem, fix=RESTART)
 

@@ -13,10 +13,10 @@ from typing import Any
 from compilegate.domain import naming
 from compilegate.domain.codec import read
 from compilegate.domain.decision import RequestedFullRun, Verdict
-from compilegate.domain.errors import lease_lost
+from compilegate.domain.errors import lock_lost
 from compilegate.domain.followers import REJECTED, RELEASED
 from compilegate.domain.ledger_keys import CANARY_ENTRIES, canary_entries
-from compilegate.domain.planning.rounds import LEASE_SECONDS
+from compilegate.domain.planning.rounds import LOCK_SECONDS
 from compilegate.domain.production import canary
 from compilegate.domain.records import production
 from compilegate.ports import Services
@@ -28,14 +28,14 @@ def open_canary(event: Mapping[str, Any], *, services: Services) -> dict[str, An
 
     ``event`` has the trial, ``execution``, ``round``, ``runs`` ({arm, seed} as the judge asked)
     and ``timeout_seconds``. A repeated step waits with a token of its own. Raises
-    WorkloadLockedError where the trial has lost the lease: nobody waits for the round then.
+    WorkloadLockedError where the trial has lost the lock: nobody waits for the round then.
     """
     trial, now, token = Trial.from_event(event), services.clock.now(), str(event["token"])
     until = now + int(event["timeout_seconds"])
-    # Months may pass until the next step: the lease has to outlive them. It is not taken again,
+    # Months may pass until the next step: the lock has to outlive them. It is not taken again,
     # because this step may have outlived its execution, and the clean-up after that one.
     execution = str(event["execution"])
-    services.locks.extend(trial.workload, execution, expires_at=until + LEASE_SECONDS)
+    services.locks.extend(trial.workload, execution, expires_at=until + LOCK_SECONDS)
     plan, spec = load_plan(services.store, trial), load_spec(services.store, trial)
     runs = [read(RequestedFullRun, run) for run in event["runs"]]
     requested = canary.requested_round(
@@ -50,7 +50,7 @@ def open_canary(event: Mapping[str, Any], *, services: Services) -> dict[str, An
     services.ledger.append(trial.workload, requested)
     if services.locks.holder(trial.workload) != execution:
         close_canary(trial, canary.ABORTED, services=services)
-        raise lease_lost(trial.workload, execution)
+        raise lock_lost(trial.workload, execution)
     workload = trial.workload
     while True:  # the round as it stands, with this wait's token on it
         (opened,) = services.ledger.history(workload, requested.key).rounds

@@ -24,7 +24,7 @@ from compilegate.adapters.stores import (
 )
 from compilegate.domain.claims import Notification
 from compilegate.domain.errors import NotFoundError, WorkloadLockedError
-from compilegate.ports import Lease
+from compilegate.ports import Lock
 from compilegate.usecases.records import AT_ONCE
 from tests.adapters.conftest import REGION, Asked
 
@@ -47,10 +47,10 @@ def test_an_entry_is_written_once_and_entries_come_back_in_order_of_one_workload
     assert [*flags, "flags#1", "run#1"] == [entry["key"] for entry in table.entries("bert")]
     between = table.entries("bert", "flag#00000002", "flags#1")
     assert [flags[1], "flags#1"] == [entry["key"] for entry in between]
-    assert [Lease("bert", "arn:execution", 100)] == table.leases(["ads", "bert"])
+    assert [Lock("bert", "arn:execution", 100)] == table.locks_of(["ads", "bert"])
 
 
-def test_a_lease_is_its_holders_until_it_expires_or_is_released(dynamodb: Any) -> None:
+def test_a_lock_is_its_holders_until_it_expires_or_is_released(dynamodb: Any) -> None:
     locks = DynamoDbTable(dynamodb, "ledger")
     assert locks.holder("bert") is None
     locks.acquire("bert", "first", now=100, expires_at=200)
@@ -77,7 +77,7 @@ def test_a_lease_is_its_holders_until_it_expires_or_is_released(dynamodb: Any) -
         locks.acquire("bert", "first", now=402, expires_at=600)
 
 
-def test_leases_that_were_not_answered_are_asked_for_again() -> None:
+def test_locks_that_were_not_answered_are_asked_for_again() -> None:
     """BatchGetItem takes 100 keys, and may leave some of them for another call."""
     asked: list[list[str]] = []
 

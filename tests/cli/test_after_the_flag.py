@@ -92,7 +92,7 @@ def test_programs_get_what_is_missing_as_a_list(
         "message": "The owner was not notified of the decision (SNS.NotFoundException: no topic).",
         "command": None,
     } == notify
-    assert "lease was not released" in release["message"]
+    assert "lock was not released" in release["message"]
 
 
 def test_status_names_the_newest_decision_without_a_report(

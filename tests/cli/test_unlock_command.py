@@ -21,7 +21,7 @@ WHY = ("--reason", "its clean-up failed")
 
 @pytest.fixture
 def stage(providers: FakeProviders) -> Any:
-    """A trial that holds the lease and runs; one that is stopped has ended."""
+    """A trial that holds the lock and runs; one that is stopped has ended."""
     providers.aws_cloud = aws = cloud()
     services: Any = aws.services
     acquire_lock(FIRST, services=services)
@@ -40,7 +40,7 @@ def answer(invoke: Invoke, *arguments: str) -> dict[str, Any]:
     return document
 
 
-def test_a_lease_of_a_trial_that_has_ended_is_released(invoke: Invoke, stage: Any) -> None:
+def test_a_lock_of_a_trial_that_has_ended_is_released(invoke: Invoke, stage: Any) -> None:
     stage.services.ends[FIRST["execution"]] = ExecutionEnd()
     document = answer(invoke, *WHY, "--yes")
 
@@ -49,7 +49,7 @@ def test_a_lease_of_a_trial_that_has_ended_is_released(invoke: Invoke, stage: An
     assert stage.services.locks.holder(WORKLOAD) is None
 
 
-def test_a_trial_that_runs_keeps_its_lease_unless_it_is_stopped(
+def test_a_trial_that_runs_keeps_its_lock_unless_it_is_stopped(
     invoke: Invoke, stage: Cloud
 ) -> None:
     result = invoke("unlock", WORKLOAD, *WHY, "--yes")
@@ -65,7 +65,7 @@ def test_a_trial_that_runs_keeps_its_lease_unless_it_is_stopped(
     assert stage.services.locks.holder(WORKLOAD) is None
 
 
-def test_a_workload_without_a_lease_is_free_already_and_an_unknown_one_an_error(
+def test_a_workload_without_a_lock_is_free_already_and_an_unknown_one_an_error(
     invoke: Invoke, stage: Cloud
 ) -> None:
     stage.services.locks.release(WORKLOAD, FIRST["execution"])
@@ -88,6 +88,6 @@ def test_what_alarms_of_a_workload_revoked_counts_again(invoke: Invoke, stage: C
 
     assert ["d1"] == [one["decision_id"] for one in document["restored"]]
     assert ["d2"] == [one["decision_id"] for one in document["revoked"]]
-    assert stage.services.locks.holder(WORKLOAD)  # another thing than the lease
+    assert stage.services.locks.holder(WORKLOAD)  # another thing than the lock
     again = invoke("unlock", WORKLOAD, "--equivalence", *WHY, "--yes")
     assert (2, True) == (again.exit_code, "no class" in again.stderr)

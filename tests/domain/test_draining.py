@@ -9,7 +9,7 @@ import pytest
 from compilegate.domain.draining import (
     CLEAN_UP_SECONDS,
     DrainSteps,
-    HeldLease,
+    HeldLock,
     RunningExecution,
     RunPhase,
     UnfinishedJob,
@@ -28,9 +28,9 @@ RUNS = {phase: RunningExecution(f"arn:train:{phase}", phase) for phase in RunPha
 LEFT = UnfinishedJob("cg-lm-1-q1a0-r0", "arn:gone", production=False)
 MODEL = replace(LEFT, production=True)
 OWN, STOPPING = replace(LEFT, execution=TRIAL.arn), replace(LEFT, stopping=True)
-HELD = HeldLease("a", TRIAL.arn)
-FRESH = HeldLease("b", "arn:gone", ended_for=CLEAN_UP_SECONDS - 1)
-OLD = HeldLease("c", "arn:gone", ended_for=CLEAN_UP_SECONDS)
+HELD = HeldLock("a", TRIAL.arn)
+FRESH = HeldLock("b", "arn:gone", ended_for=CLEAN_UP_SECONDS - 1)
+OLD = HeldLock("c", "arn:gone", ended_for=CLEAN_UP_SECONDS)
 WAITING, TRAINING = RUNS[RunPhase.WAITING], RUNS[RunPhase.TRAINING]
 
 
@@ -42,12 +42,12 @@ WAITING, TRAINING = RUNS[RunPhase.WAITING], RUNS[RunPhase.TRAINING]
         (Work(jobs=(LEFT, MODEL)), False, DrainSteps(jobs=(LEFT,))),
         (Work(jobs=(LEFT, MODEL)), True, DrainSteps(jobs=(LEFT, MODEL))),
         (Work((TRIAL,), jobs=(OWN, STOPPING)), True, DrainSteps((TRIAL,))),
-        (Work(leases=(HELD, FRESH, OLD)), False, DrainSteps(leases=(OLD,))),
+        (Work(locks=(HELD, FRESH, OLD)), False, DrainSteps(locks=(OLD,))),
     ],
     ids=[
         "runs that train go on", "on request they stop, a record is completed",
         "jobs without an execution", "on request production's too",
-        "jobs of a running execution or stopping", "leases after the deployment's own clean-up",
+        "jobs of a running execution or stopping", "locks after the deployment's own clean-up",
     ],
 )  # fmt: skip
 def test_what_a_drain_stops_and_cleans_up(work: Work, stop_jobs: bool, steps: DrainSteps) -> None:
@@ -69,13 +69,13 @@ def test_a_run_without_a_job_waits_for_capacity_or_for_its_record(
     assert phase is phase_between_jobs(jobs, without_capacity)
 
 
-def test_anything_in_progress_and_any_lease_is_not_idle() -> None:
+def test_anything_in_progress_and_any_lock_is_not_idle() -> None:
     assert Work().idle
     for some in (
         Work(trials=(TRIAL,)),
         Work(runs=(RUNS[RunPhase.RECORDING],)),
         Work(jobs=(UnfinishedJob("j", "e", production=True),)),
-        Work(leases=(HeldLease("w", "o"),)),
+        Work(locks=(HeldLock("w", "o"),)),
     ):
         assert not some.idle
 

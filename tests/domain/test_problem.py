@@ -12,7 +12,7 @@ from compilegate.domain.errors import (
     InvalidInputError,
     OverwrittenEvidenceError,
     WorkloadLockedError,
-    lease_lost,
+    lock_lost,
 )
 
 
@@ -45,8 +45,8 @@ def test_a_message_without_a_fix_is_whole_whatever_it_says() -> None:
     assert ("", "", "") == (str(empty), empty.problem, empty.fix)
 
 
-def test_a_lost_lease_says_what_to_do() -> None:
-    error = lease_lost("topics", "execution-1")
+def test_a_lost_lock_says_what_to_do() -> None:
+    error = lock_lost("topics", "execution-1")
 
     assert isinstance(error, WorkloadLockedError)
     assert RESTART == error.fix

@@ -128,7 +128,7 @@ class Running:
         return value
 
     def lock(self) -> dict[str, Any] | None:
-        """The lease in the ledger table, None when free."""
+        """The lock in the ledger table, None when free."""
         answer: dict[str, Any] = self.app.client("dynamodb").get_item(
             TableName=self.app.outputs["LedgerTable"],
             Key={"pk": {"S": f"lock#{self.workload}"}, "sk": {"S": "lock"}},
@@ -136,8 +136,8 @@ class Running:
         return answer.get("Item")
 
     def wait_until_released(self, seconds: float = 20.0) -> None:
-        """Until the lease is free: after an abort the event comes a moment later."""
-        eventually(lambda: self.lock() is None, seconds, "the lease was left behind")
+        """Until the lock is free: after an abort the event comes a moment later."""
+        eventually(lambda: self.lock() is None, seconds, "the lock was left behind")
 
 
 class App:

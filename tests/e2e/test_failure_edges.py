@@ -1,4 +1,4 @@
-"""Whatever fails: jobs stopped, reason recorded, lease released, flag unchanged or as decided."""
+"""Whatever fails: jobs stopped, reason recorded, lock released, flag unchanged or as decided."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_a_second_trial_of_the_workload_is_refused_and_the_first_goes_on(trial, 
     assert first.trial in reason["cause"]
     outcome = StepFunctionsExecutions(app.client("stepfunctions"), "").describe(second.execution)
     assert ("FAILED", reason["cause"]) == (outcome.status, outcome.cause)
-    time.sleep(1)  # the second's end must not give the first's lease away
+    time.sleep(1)  # the second's end must not give the first's lock away
     assert first.lock() is not None
     assert "InProgress" in first.jobs().values()
 

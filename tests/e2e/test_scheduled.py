@@ -73,7 +73,7 @@ def test_an_orphan_is_stopped_and_recorded_and_a_running_trial_is_left_alone(tri
     running.wait_until_released()
 
 
-def test_a_lease_that_was_left_behind_is_released(trial, app):
+def test_a_lock_that_was_left_behind_is_released(trial, app):
     ended = trial(policy={"max_trial_usd": 0.01})
     ended.wait()
     app.client("dynamodb").put_item(
@@ -84,7 +84,7 @@ def test_a_lease_that_was_left_behind_is_released(trial, app):
         },
     )  # fmt: skip
 
-    assert sweep(app)["released_leases"] >= 1
+    assert sweep(app)["released_locks"] >= 1
     assert ended.lock() is None
 
 

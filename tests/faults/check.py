@@ -35,7 +35,7 @@ def problems(world: World) -> list[str]:
 
 
 def before_the_sweep(world: World, name: str, spec_key: str) -> Iterator[str]:
-    """A lease of a dead trial must not wait for the sweep: the next trial begins at once."""
+    """A lock of a dead trial must not wait for the sweep: the next trial begins at once."""
     event = {"workload": name, "trial": NEXT, "spec_key": spec_key}
     given = {**event, "execution": execution_arn("evaluate", f"{name}-{NEXT}")}
     answer = world.step("acquire_lock", given)
@@ -48,7 +48,7 @@ def after_a_day(world: World, name: str, *, deserves: bool) -> Iterator[str]:
     past = world.services.ledger.history(name)
     yield from _flag(world, name, deserves)
     yield from _jobs(world, past, name)
-    yield from _leases(world, name)
+    yield from _locks(world, name)
     yield from _waits(past)
     yield from _trials(world, past, name)
     yield from _words(world, name)
@@ -92,10 +92,10 @@ def _accounted(world: World, past: WorkloadHistory, name: str) -> Iterator[str]:
             yield from world.get(key)["plan"].get("usd_by_job") or ()
 
 
-def _leases(world: World, name: str) -> Iterator[str]:
+def _locks(world: World, name: str) -> Iterator[str]:
     holder = world.services.locks.holder(name)
     if holder is not None:
-        yield f"{holder} still holds the lease"
+        yield f"{holder} still holds the lock"
 
 
 def _waits(past: WorkloadHistory) -> Iterator[str]:

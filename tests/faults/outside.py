@@ -190,7 +190,7 @@ def _copy(of: Undisturbed, entry: Entry) -> list[str]:
     again = Execution(one.machine, "by-hand", one.given, world).run()
     found = [] if REFUSED in (again.output or {}) else [f"it ran: {again.status}"]
     if world.services.locks.holder(NAME) != held:
-        found.append("it changed the lease")
+        found.append("it changed the lock")
     clean_up(world, world.end(one.arn, "ABORTED", one.given), of)
     return [*found, *problems(world)]
 

@@ -105,17 +105,17 @@ def _moved(seconds: int, execution: Execution) -> None:
             described[key] = value + timedelta(seconds=seconds)
 
 
-def leases(of: Undisturbed) -> Iterator[Row]:
-    """At every state: the lease ends at another time, as another clock would have written it."""
+def locks(of: Undisturbed) -> Iterator[Row]:
+    """At every state: the lock ends at another time, as another clock would have written it."""
     for number, entry in enumerate(of.execution.entries):
         if entry.world.services.locks.holder(NAME) is not None:
             for seconds in SKEWS[number % 2 :: 2]:
-                yield Row(f"{of.name}, before {entry.state}", f"the lease ends {seconds:+} s off",
+                yield Row(f"{of.name}, before {entry.state}", f"the lock ends {seconds:+} s off",
                           EXPECTED,
-                          partial(_changed, of, entry, partial(_lease, seconds)))  # fmt: skip
+                          partial(_changed, of, entry, partial(_lock, seconds)))  # fmt: skip
 
 
-def _lease(seconds: int, world: World) -> None:
+def _lock(seconds: int, world: World) -> None:
     held: dict[str, tuple[str, int]] = world.services.locks.held
     owner, until = held[NAME]
     held[NAME] = owner, until + seconds

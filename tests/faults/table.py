@@ -34,7 +34,7 @@ def table(workload: Document) -> list[Row]:
     table += [row for kind in (rows.failing, rows.repeated) for row in kind(worse)]
     table += [row for of in (good, worse, by_canary, run) for kind in TIMES for row in kind(of)]
     table += [row for of in (run, by_canary) for row in slow.ledger_times(of)]
-    table += [row for of in (good, by_canary) for row in slow.leases(of)]
+    table += [row for of in (good, by_canary) for row in slow.locks(of)]
     table += outside.copies(good)
     table += outside.retired(by_canary)
     for of in (good, run):

@@ -1,4 +1,4 @@
-"""After every fault: flag equals ledger, no job, lease or question left, no wrong promotion."""
+"""After every fault: flag equals ledger, no job, lock or question left, no wrong promotion."""
 
 from __future__ import annotations
 

@@ -147,7 +147,7 @@ def approval(*arguments: str) -> World:
 
 
 def locked() -> World:
-    """A second trial while the first holds the lease; then the first goes on."""
+    """A second trial while the first holds the lock; then the first goes on."""
     made = World(workload())
     made.evaluate(rounds=1)
     made.evaluate("efgh5678")

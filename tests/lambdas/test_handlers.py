@@ -68,7 +68,7 @@ def handle():
     return call
 
 
-def test_a_lease_is_taken_and_given_back(deployed, handle):
+def test_a_lock_is_taken_and_given_back(deployed, handle):
     assert {} == handle("acquire_lock", execution=EXECUTION)
     assert {} == handle("release_lock", execution=EXECUTION)
     assert {} == handle("acquire_lock", execution=f"{EXECUTION}-2", trial="t0000002")

@@ -112,7 +112,7 @@ def _week() -> Notification:
 
 
 def _swept() -> Notification:
-    return swept(NAME, stopped_jobs=["j1"], released_leases_of=["e"], owner=OWNER, stage=STAGE)
+    return swept(NAME, stopped_jobs=["j1"], released_locks_of=["e"], owner=OWNER, stage=STAGE)
 
 
 COMMAND = re.compile(r"compilegate (?:digest|flag|report|run|status|train) [^`\n]+")

@@ -6,7 +6,7 @@ from compilegate.domain import naming
 from compilegate.domain.failures import RESOURCE_LIMIT_ERROR
 from compilegate.domain.naming import REFUSED
 from compilegate.domain.planning.rounds import (
-    LEASE_SECONDS,
+    LOCK_SECONDS,
     MACHINE_SECONDS,
     QUEUE_AND_TRANSFER_SECONDS,
     QUOTA_WAIT_SECONDS,
@@ -81,7 +81,7 @@ def test_after_the_flag_an_error_is_written_down(name, failure):
     assert {"error", "cause"} == set(TOP[name]["Catch"][0]["Assign"][failure])
 
 
-def test_giving_the_lease_back_is_tried_again_after_any_error():
+def test_giving_the_lock_back_is_tried_again_after_any_error():
     assert ["States.ALL"] == TOP["ReleaseLock"]["Retry"][-1]["ErrorEquals"]
 
 
@@ -154,8 +154,8 @@ def test_every_retry_of_a_request_has_a_name_of_its_own():
     assert list(naming.RETRY_DIGITS) == sorted(naming.RETRY_DIGITS)
 
 
-def test_the_lease_outlives_a_trial_of_its_own_runs_and_nothing_outlives_the_services_year():
-    assert LEASE_SECONDS > TRIAL_SECONDS
+def test_the_lock_outlives_a_trial_of_its_own_runs_and_nothing_outlives_the_services_year():
+    assert LOCK_SECONDS > TRIAL_SECONDS
     assert TRIAL_SECONDS < MACHINE_SECONDS < 365 * 24 * 3600
 
 

@@ -104,7 +104,7 @@ def in_code(owner: str, template: Template) -> list[Call]:
     ]
     return {
         "abort_trial": find,
-        "acquire_lock": [stop, tag, *find],  # usecases/trial/lock.py: a lease that is taken over
+        "acquire_lock": [stop, tag, *find],  # usecases/trial/lock.py: a lock that is taken over
         "open_canary": [answer],  # usecases/canary.py
         "await_approval": [answer],  # usecases/flag/approval.py
         "record_run": [tag],  # usecases/canary.py: close_after_run

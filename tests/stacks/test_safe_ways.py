@@ -106,7 +106,7 @@ def test_every_error_before_the_flag_or_a_job_aborts(name, last, aborts):
         assert ("States.ALL", expected) == list(catchers(state).items())[-1], step
 
 
-def test_an_error_after_the_flag_aborts_nothing_and_the_lease_is_given_back():
+def test_an_error_after_the_flag_aborts_nothing_and_the_lock_is_given_back():
     after = reachable(DEFINITIONS[EVALUATE], "ReleaseModels")
 
     assert "AbortTrial" not in after

@@ -11,7 +11,7 @@ from compilegate.domain import naming
 from compilegate.domain.decision import FlagAction
 from compilegate.domain.errors import InvalidInputError, UnreadableRecordError
 from compilegate.domain.flag_change import Override
-from compilegate.domain.planning.rounds import LEASE_SECONDS
+from compilegate.domain.planning.rounds import LOCK_SECONDS
 from compilegate.domain.records.trials import WAIT_SECONDS
 from compilegate.usecases.flag.approval import (
     answer_approval,
@@ -114,11 +114,11 @@ def test_an_action_read_as_text_needs_approval_as_well(services: Any) -> None:
     assert needs_approval(Trial.from_event(EVENT), cast("FlagAction", "enable"), services.store)
 
 
-def test_the_lease_outlives_the_wait(services: Any, event: dict[str, Any]) -> None:
+def test_the_lock_outlives_the_wait(services: Any, event: dict[str, Any]) -> None:
     ask_approval(event, services=services)
 
     _, until = services.locks.held[NAME]
-    assert services.clock.now() + WAIT_SECONDS + LEASE_SECONDS == until
+    assert services.clock.now() + WAIT_SECONDS + LOCK_SECONDS == until
 
 
 def test_silence_is_a_no_and_is_written_down(services: Any, event: dict[str, Any]) -> None:

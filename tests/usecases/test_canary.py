@@ -8,7 +8,7 @@ import pytest
 
 from compilegate.domain import naming
 from compilegate.domain.errors import UnreadableRecordError, WorkloadLockedError
-from compilegate.domain.planning.rounds import LEASE_SECONDS
+from compilegate.domain.planning.rounds import LOCK_SECONDS
 from compilegate.domain.records.production import RegistrationChange
 from compilegate.usecases.canary import close_after_run
 from compilegate.usecases.records import load_registration, to_json
@@ -104,13 +104,13 @@ def test_production_carries_no_round_whose_lost_candidate_the_budget_could_not_b
     assert "canary" == answer["next_stage"]
 
 
-def test_the_lease_outlives_the_round(services: Any) -> None:
+def test_the_lock_outlives_the_round(services: Any) -> None:
     answer = begin(services)
     open_round(services, answer)
 
     wait = answer["canary"]["timeout_seconds"]
     assert wait > 3600
-    assert services.clock.now() + wait + LEASE_SECONDS == services.locks.held["bert-docs"][1]
+    assert services.clock.now() + wait + LOCK_SECONDS == services.locks.held["bert-docs"][1]
     with pytest.raises(WorkloadLockedError):
         acquire_lock({**EVENT, "trial": "another1", "execution": "x"}, services=services)
 

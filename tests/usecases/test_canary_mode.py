@@ -181,7 +181,7 @@ def test_an_aborted_trial_gives_production_back_at_once_and_keeps_what_was_recor
     assert "rejected" == tag_of(services, made.job)
 
 
-def test_models_that_cannot_be_tagged_do_not_keep_the_lease(
+def test_models_that_cannot_be_tagged_do_not_keep_the_lock(
     services: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begun_round(services)

@@ -45,7 +45,7 @@ def deployment() -> Deployment:
         runs=made.production.executions,
         schedules=made.production.schedules,
         listing=jobs,
-        leases=lambda: [(name, owner) for name, (owner, _) in made.services.locks.held.items()],
+        locks=lambda: [(name, owner) for name, (owner, _) in made.services.locks.held.items()],
     )
 
 
@@ -70,7 +70,7 @@ def test_nothing_starts_until_it_is_undone(deployment: Deployment) -> None:
         acquire_lock({**TRIAL, "execution": f"{MACHINE}lm-0mabc123"}, services=services)
     with pytest.raises(DrainedError):
         begin_run(RUN, services=services)
-    assert [] == deployment.leases()
+    assert [] == deployment.locks()
 
     end_drain(deployment, "human:ada")
 
@@ -146,7 +146,7 @@ def test_a_look_tells_this_stages_work_from_all_other(deployment: Deployment) ->
     assert {("cg-lm-1-q1a0-r0", False, False), ("cg-lm-2-p0-r0", True, True)} == {
         (one.name, one.production, one.stopping) for one in work.jobs
     }
-    assert [("lm", None)] == [(one.workload, one.ended_for) for one in work.leases]
+    assert [("lm", None)] == [(one.workload, one.ended_for) for one in work.locks]
 
 
 def test_a_run_whose_only_jobs_found_no_machine_waits_and_one_that_trained_records(
@@ -165,7 +165,7 @@ def test_a_run_whose_only_jobs_found_no_machine_waits_and_one_that_trained_recor
     assert [RunPhase.WAITING] == [one.phase for one in drainage.read().runs]
 
 
-def test_it_ends_with_nothing_running_and_every_lease_free(deployment: Deployment) -> None:
+def test_it_ends_with_nothing_running_and_every_lock_free(deployment: Deployment) -> None:
     services, clock = deployment.services, Clock()
     trial = scripted(deployment.trials).start("lm-0mabc123", TRIAL)
     acquire_lock({**TRIAL, "execution": trial}, services=services)

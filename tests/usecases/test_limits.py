@@ -209,7 +209,7 @@ def test_jobs_that_run_in_turn_need_the_time_of_all_of_them(
     assert begins or "trial_over_time" == reason(services)
 
 
-def test_every_round_at_its_limit_ends_before_the_machine_and_the_lease() -> None:
+def test_every_round_at_its_limit_ends_before_the_machine_and_the_lock() -> None:
     """However long jobs may take: a round begins only where it ends in time."""
     for hours in (0.1, 12.0, 66.0, 28 * 24.0):
         elapsed, begun = 0, 0
@@ -217,7 +217,7 @@ def test_every_round_at_its_limit_ends_before_the_machine_and_the_lease() -> Non
         while rounds.has_time(elapsed, longest) and begun < rounds.max_rounds(3):
             elapsed, begun = elapsed + longest, begun + 1
         assert begun > 0
-        assert elapsed + rounds.ENDING_SECONDS <= rounds.TRIAL_SECONDS < rounds.LEASE_SECONDS
+        assert elapsed + rounds.ENDING_SECONDS <= rounds.TRIAL_SECONDS < rounds.LOCK_SECONDS
 
 
 def test_a_spot_jobs_waiting_counts_where_a_round_might_outlast_the_machine(services: Any) -> None:

@@ -1,4 +1,4 @@
-"""A workload's lease: who takes it, who loses it, and that none stays behind."""
+"""A workload's lock: who takes it, who loses it, and that none stays behind."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def ended(event: dict[str, str], status: str | None, at: int = 1) -> ExecutionEn
 
 @pytest.fixture
 def services() -> Any:
-    """The first trial holds the lease and has a job in progress."""
+    """The first trial holds the lock and has a job in progress."""
     made: Any = fakes.services()
     acquire_lock(FIRST, services=made)
     fakes.start_job(made, WORKLOAD, FIRST["trial"], "q1a17")
@@ -63,7 +63,7 @@ def kinds(services: Any) -> list[str]:
         ("SUCCEEDED", 3601, False), (None, 3601, False),
     ],
 )  # fmt: skip
-def test_a_lease_is_taken_over_from_a_trial_that_ended_and_cleaned_up_after_where_it_did_not(
+def test_a_lock_is_taken_over_from_a_trial_that_ended_and_cleaned_up_after_where_it_did_not(
     services: Any, status: str | None, later: int, cleaned_up: bool
 ) -> None:
     services.ends[FIRST["execution"]] = ended(FIRST, status)
@@ -76,7 +76,7 @@ def test_a_lease_is_taken_over_from_a_trial_that_ended_and_cleaned_up_after_wher
     assert left == services.jobs.describe(job(FIRST))["TrainingJobStatus"]
 
 
-def test_one_that_step_functions_does_not_know_yet_keeps_its_lease(services: Any) -> None:
+def test_one_that_step_functions_does_not_know_yet_keeps_its_lock(services: Any) -> None:
     services.ends[FIRST["execution"]] = ExecutionEnd()
 
     with pytest.raises(WorkloadLockedError):
@@ -92,7 +92,7 @@ class Denied(fakes.MemoryEnds):
         raise PermissionError(f"AccessDenied: states:DescribeExecution on {execution}")
 
 
-def test_a_lease_stays_with_a_trial_that_runs_or_may_run(services: Any) -> None:
+def test_a_lock_stays_with_a_trial_that_runs_or_may_run(services: Any) -> None:
     with pytest.raises(WorkloadLockedError, match="0mabc123"):
         acquire_lock(SECOND, services=services)
     object.__setattr__(services, "ends", Denied())
@@ -103,7 +103,7 @@ def test_a_lease_stays_with_a_trial_that_runs_or_may_run(services: Any) -> None:
     assert "InProgress" == services.jobs.describe(job(FIRST))["TrainingJobStatus"]
 
 
-def test_a_clean_up_that_fails_does_not_keep_the_lease(
+def test_a_clean_up_that_fails_does_not_keep_the_lock(
     services: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(*_: object, **__: object) -> None:
@@ -117,7 +117,7 @@ def test_a_clean_up_that_fails_does_not_keep_the_lease(
 
 
 @pytest.mark.parametrize("cleaned_up", [True, False], ids=["cleaned up", "clean-up lost"])
-def test_an_execution_that_was_stopped_before_it_took_the_lease_gives_it_back(
+def test_an_execution_that_was_stopped_before_it_took_the_lock_gives_it_back(
     cleaned_up: bool,
 ) -> None:
     services: Any = fakes.services()
@@ -132,7 +132,7 @@ def test_an_execution_that_was_stopped_before_it_took_the_lease_gives_it_back(
     assert services.locks.holder(WORKLOAD) is None
 
 
-def test_a_trial_runs_once_and_a_copy_that_fails_keeps_no_lease() -> None:
+def test_a_trial_runs_once_and_a_copy_that_fails_keeps_no_lock() -> None:
     """Started again with the same input: its jobs and documents are those of the first."""
     services: Any = fakes.services()
     acquire_lock(FIRST, services=services)
@@ -158,7 +158,7 @@ def test_a_trial_is_the_one_of_its_input_whatever_its_execution_is_called(name: 
     assert {"0mabc123"} == services.ledger.history(WORKLOAD).ended_trials
 
 
-def test_a_lease_released_by_hand_is_recorded_and_cleaned_up_after(services: Any) -> None:
+def test_a_lock_released_by_hand_is_recorded_and_cleaned_up_after(services: Any) -> None:
     end = ended(FIRST, "ABORTED")
     made = unlock(
         WORKLOAD, FIRST["execution"], end, Override("ana", "stuck"), stopped=True,

@@ -1,4 +1,4 @@
-"""Who takes, loses and releases a workload's lease at once, in every order of their calls."""
+"""Who takes, loses and releases a workload's lock at once, in every order of their calls."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def aborts(event: dict[str, str]) -> Work:
 
 
 def left() -> Services:
-    """The first trial was stopped; its lease, its job and its clean-up are left."""
+    """The first trial was stopped; its lock, its job and its clean-up are left."""
     services: Any = fakes.services()
     acquire_lock(FIRST, services=services)
     fakes.start_job(services, WORKLOAD, FIRST["trial"], "q1a17")
@@ -108,7 +108,7 @@ def unlocks(services: Services) -> None:
 
 
 @pytest.mark.parametrize("other", [aborts(FIRST), sweeps, unlocks])
-def test_who_cleans_up_after_a_trial_never_takes_the_lease_of_the_next(other: Work) -> None:
+def test_who_cleans_up_after_a_trial_never_takes_the_lock_of_the_next(other: Work) -> None:
     for services in schedules(left(), [begins(SECOND), other]):
         assert SECOND["execution"] == services.locks.holder(WORKLOAD)
         assert [FIRST["trial"]] == [one.trial for one in past(services).failed]
@@ -121,7 +121,7 @@ def just_stopped(known: bool) -> Services:
 
 
 @pytest.mark.parametrize("known", [True, False])
-def test_a_trial_that_is_stopped_while_it_takes_the_lease_has_none_in_the_end(known: bool) -> None:
+def test_a_trial_that_is_stopped_while_it_takes_the_lock_has_none_in_the_end(known: bool) -> None:
     for services in schedules(just_stopped(known), [begins(FIRST), aborts(FIRST)]):
         assert services.locks.holder(WORKLOAD) is None
 
@@ -138,7 +138,7 @@ class Unseen:
     ("name", "blind", "known"),
     [("_lost_by", lambda *_: None, True), ("TrialFailed", Unseen, False)],
 )
-def test_without_its_last_look_a_stopped_trial_would_keep_the_lease(
+def test_without_its_last_look_a_stopped_trial_would_keep_the_lock(
     name: str, blind: object, known: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(lock, name, blind)

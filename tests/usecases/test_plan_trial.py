@@ -1,4 +1,4 @@
-"""Lease and plan: what a trial is refused for before it has cost anything."""
+"""Lock and plan: what a trial is refused for before it has cost anything."""
 
 from __future__ import annotations
 
@@ -203,7 +203,7 @@ def test_the_plans_hours_count_the_rounds_of_one_candidate_after_another(
     assert (runs, pytest.approx(hours)) == (plan["quality_runs"], plan["estimate"]["hours"])
 
 
-def test_an_abort_stops_jobs_says_why_and_releases_the_lease(services: Any) -> None:
+def test_an_abort_stops_jobs_says_why_and_releases_the_lock(services: Any) -> None:
     acquire_lock(EVENT, services=services)
     job = start_job(services, "bert-docs", TRIAL, "q1a17")
     answer = abort_trial({**EVENT, "error": "States.Timeout", "cause": ""}, services=services)

@@ -40,7 +40,7 @@ RUN = f"{STATES}-train:w-{RUN_ID}"
 
 
 class Cloud:
-    """Services with jobs and leases in them, three hours ago."""
+    """Services with jobs and locks in them, three hours ago."""
 
     def __init__(self) -> None:
         self.services = services()
@@ -82,7 +82,7 @@ class Cloud:
         """The trial's end is recorded, but not what started in that moment."""
         write(self.services, "w", TrialFailed(at, execution.rpartition("-")[2], execution))
 
-    def lease(self, execution: str) -> None:
+    def lock(self, execution: str) -> None:
         self.services.store.put(f"{naming.WORKLOADS_PREFIX}w/specs/1.json", b"{}")
         self.services.locks.acquire("w", execution, now=self.now, expires_at=self.now + HOURS)
 
@@ -113,7 +113,7 @@ def test_jobs_without_a_waiting_execution_are_stopped_recorded_and_reported(clou
     job = cloud.job(TRIAL, owner="ml")
     cloud.ended(TRIAL, "TIMED_OUT")
 
-    assert {"stopped_jobs": 1, "released_leases": 0, "recorded_runs": 0} == cloud.sweep()
+    assert {"stopped_jobs": 1, "released_locks": 0, "recorded_runs": 0} == cloud.sweep()
     assert "Stopped" == cloud.status(job)
     assert [job] == cloud.entries()["swept"]["stopped_jobs"]
     (message,) = cloud.topic.sent
@@ -123,21 +123,21 @@ def test_jobs_without_a_waiting_execution_are_stopped_recorded_and_reported(clou
     assert (TRIAL, "TIMED_OUT") == (failed["execution"], failed["error"])
 
 
-def test_a_lease_of_an_execution_that_has_ended_is_released(cloud: Cloud) -> None:
-    cloud.lease(TRIAL)
+def test_a_lock_of_an_execution_that_has_ended_is_released(cloud: Cloud) -> None:
+    cloud.lock(TRIAL)
     cloud.ended(TRIAL, "SUCCEEDED")
 
-    assert {"stopped_jobs": 0, "released_leases": 1, "recorded_runs": 0} == cloud.sweep()
+    assert {"stopped_jobs": 0, "released_locks": 1, "recorded_runs": 0} == cloud.sweep()
     assert cloud.services.locks.holder("w") is None
     assert "failed" not in cloud.entries()  # its decision stands
-    assert [TRIAL] == cloud.entries()["swept"]["released_leases_of"]
+    assert [TRIAL] == cloud.entries()["swept"]["released_locks_of"]
 
 
 def test_what_runs_is_left_alone_and_nothing_is_reported(cloud: Cloud) -> None:
-    cloud.lease(TRIAL)
+    cloud.lock(TRIAL)
     jobs = [cloud.job(TRIAL), cloud.job(RUN, "production")]
 
-    assert {"stopped_jobs": 0, "released_leases": 0, "recorded_runs": 0} == cloud.sweep()
+    assert {"stopped_jobs": 0, "released_locks": 0, "recorded_runs": 0} == cloud.sweep()
     assert ["InProgress"] * 2 == [cloud.status(job) for job in jobs]
     assert TRIAL == cloud.services.locks.holder("w")
     assert ({"started", "run_begun"}, []) == (set(cloud.entries()), cloud.topic.sent)
@@ -183,10 +183,10 @@ def test_a_run_may_have_begun_long_before_its_execution_left_a_job(
         fold_workload("w", cloud.services)
     cloud.ended(run, "ABORTED")
 
-    assert {"stopped_jobs": 1, "released_leases": 0, "recorded_runs": 1} == cloud.sweep()
+    assert {"stopped_jobs": 1, "released_locks": 0, "recorded_runs": 1} == cloud.sweep()
     assert "Stopped" == cloud.status(job)
     fold_workload("w", cloud.services)
-    assert {"stopped_jobs": 0, "released_leases": 0, "recorded_runs": 0} == cloud.sweep()
+    assert {"stopped_jobs": 0, "released_locks": 0, "recorded_runs": 0} == cloud.sweep()
 
 
 @pytest.mark.parametrize(("seconds", "recorded"), [(0, 1), (1, 0)])
@@ -284,7 +284,7 @@ def test_a_clean_up_that_fails_again_does_not_keep_jobs_alive(
 
     monkeypatch.setattr("compilegate.usecases.trial.abort_trial.abort_trial", broken)
     job = cloud.job(TRIAL)
-    cloud.lease(TRIAL)
+    cloud.lock(TRIAL)
     cloud.ended(TRIAL, "FAILED")
     cloud.sweep()
 
@@ -305,8 +305,8 @@ class Unwritten(MemoryLedger):
         return super().put_once(workload, sort_key, entry)
 
 
-def test_a_trial_whose_clean_up_wrote_its_start_and_died_ends_without_lease_and_jobs() -> None:
-    """Stopped before it took the lease: neither a lease nor a job leads the sweep to it."""
+def test_a_trial_whose_clean_up_wrote_its_start_and_died_ends_without_lock_and_jobs() -> None:
+    """Stopped before it took the lock: neither a lock nor a job leads the sweep to it."""
     cloud, raw = Cloud(), Unwritten("failed")
     cloud.services = replace(cloud.services, ledger=Ledger(raw))
     cloud.services.store.put(f"{naming.WORKLOADS_PREFIX}w/specs/1.json", b"{}")
@@ -331,7 +331,7 @@ def test_a_trial_whose_clean_up_wrote_its_start_and_died_ends_without_lease_and_
 def test_a_start_without_an_end_gets_one_once_its_execution_ended_badly_an_hour_ago(
     cloud: Cloud, status: str | None, hours: float, ends: bool
 ) -> None:
-    cloud.lease(TRIAL)
+    cloud.lock(TRIAL)
     write(cloud.services, "w", TrialStarted(cloud.now - 3 * HOURS, TRIAL))
     cloud.services.locks.release("w", TRIAL)
     if status is not None:

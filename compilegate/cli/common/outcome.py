@@ -51,7 +51,7 @@ AFTER_THE_FLAG = {
     ),
     "notify_failed": ("The owner was not notified of the decision ({why}).", ""),
     "release_failed": (
-        "The workload's lease was not released ({why}); its next trial takes it over. To release "
+        "The workload's lock was not released ({why}); its next trial takes it over. To release "
         "it now:", 'unlock {workload} --reason "not released"',
     ),
 }  # fmt: skip

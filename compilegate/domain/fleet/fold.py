@@ -59,7 +59,7 @@ COUNTED = (
     ledger_keys.APPROVAL_ENTRIES, ledger_keys.CANARY_ENTRIES, ledger_keys.FLAG_ENTRIES,
     ledger_keys.REGISTERED_ENTRIES, ledger_keys.TRIAL_ENTRIES,
 )  # fmt: skip
-LEASE = "lock"
+LOCK = "lock"
 ALWAYS, NEVER = TimeWindow(-math.inf, math.inf), TimeWindow(0, 0)
 
 
@@ -93,15 +93,15 @@ def row_of(
     *,
     now: int,
     job: Workload | None = None,
-    lease: str | None = None,
+    lock: str | None = None,
 ) -> Row:
     """The row of a ledger as it was read at epoch second ``now``.
 
     ``history`` has the runs from ``read_since`` on, and all else; ``months`` are those after the
     base's closed ones. ``job`` is what is registered, None where nothing is or it cannot be read;
-    ``lease`` is the execution that holds the workload.
+    ``lock`` is the execution that holds the workload.
     """
-    leased = _trial_of(history, lease)
+    locked = _trial_of(history, lock)
     closed, saved = _saved(base.closed, months, now)
     runs = history.runs
     ended = without_none([
@@ -116,7 +116,7 @@ def row_of(
         registered=bool(history.registrations),
         active=bool(history.registrations) and not history.is_retired,
         **_job(job),
-        **phase_of(history, leased),
+        **phase_of(history, locked),
         flag=_flag(history, base.flag),
         last_run=max(ended, key=lambda run: (run.at, run.arm, run.ok), default=None),
         days=_days(history, base),
@@ -126,7 +126,7 @@ def row_of(
         open_runs=runs_in_progress(history, base.open_runs),
         unread=sum(isinstance(record, UnknownRecord) for record in history.records),
         entries=_entries(history.records),
-        upto=_upto(history.records, base.upto, leased),
+        upto=_upto(history.records, base.upto, locked),
         closed=closed,
         read_at=now,
     )
@@ -135,7 +135,7 @@ def row_of(
         stale=_stale(history, row.flag, base),
         slower_at=_slower_at(history, row.flag, base),
     )
-    return replace(row, needs=needs_of(row, history, leased))
+    return replace(row, needs=needs_of(row, history, locked))
 
 
 def unreadable(row: Row, now: int) -> Row:
@@ -146,21 +146,21 @@ def unreadable(row: Row, now: int) -> Row:
     return replace(row, unread=max(row.unread, 1), needs=tuple(needs), read_at=now)
 
 
-def lags(row: Row, recent: WorkloadHistory, lease: str | None, young: TimeWindow = NEVER) -> bool:
+def lags(row: Row, recent: WorkloadHistory, lock: str | None, young: TimeWindow = NEVER) -> bool:
     """Whether a row does not cover what was read of its ledger, which may be a part of it.
 
-    What was written in ``young`` it need not cover yet, nor the lease where that may have changed.
+    What was written in ``young`` it need not cover yet, nor the lock where that may have changed.
     """
     records = [one for one in recent.records if not young.holds(one.at)]
     new = [one.key for one in recent.records if young.holds(one.at)]
     may_have_changed = any(not key.startswith(ledger_keys.RUN_ENTRIES) for key in new)
-    leased = row.upto.get(LEASE) if may_have_changed else _trial_of(recent, lease)
+    locked = row.upto.get(LOCK) if may_have_changed else _trial_of(recent, lock)
     unread = any(isinstance(record, UnknownRecord) for record in records)
     entries = _entries(records)
     return (
         row.fold < FOLD
         or (unread and row.unread == 0)
-        or dict(row.upto) != _upto(records, row.upto, leased)
+        or dict(row.upto) != _upto(records, row.upto, locked)
         or any(row.entries.get(section, 0) < entries[section] for section in entries)
         or _has_more_runs(records, row.days)
     )
@@ -188,15 +188,15 @@ def _entries(records: Iterable[Record]) -> Counter[str]:
 
 
 def _upto(
-    records: Iterable[Record], before: Mapping[str, str], leased: str | None
+    records: Iterable[Record], before: Mapping[str, str], locked: str | None
 ) -> dict[str, str]:
     """The newest sort key of runs and of reviews, and the trial that holds the workload."""
-    upto = {section: key for section, key in before.items() if section != LEASE}
+    upto = {section: key for section, key in before.items() if section != LOCK}
     for key in (record.key for record in records):
         if key.startswith(OF_RUNS):
             section = key.partition("#")[0]
             upto[section] = max(key, upto.get(section, ""))
-    return upto if leased is None else {**upto, LEASE: leased}
+    return upto if locked is None else {**upto, LOCK: locked}
 
 
 def _job(job: Workload | None) -> dict[str, Any]:

@@ -19,8 +19,8 @@ MISSED_RUNS, LEAST_MISSED_SECONDS = 2, DAY_SECONDS
 WEEK_SECONDS = 7 * DAY_SECONDS
 
 
-def phase_of(history: WorkloadHistory, leased: str | None) -> dict[str, Any]:
-    """The fields of a row that say what its trial does; ``leased`` is the trial that holds it."""
+def phase_of(history: WorkloadHistory, locked: str | None) -> dict[str, Any]:
+    """The fields of a row that say what its trial does; ``locked`` is the trial that holds it."""
     if history.open_approvals:
         asked = history.open_approvals[-1].asked
         return _phase(rows.APPROVAL, asked.at, asked.trial)
@@ -29,17 +29,17 @@ def phase_of(history: WorkloadHistory, leased: str | None) -> dict[str, Any]:
         rounds = [one.at for one in history.open_rounds_of(begun.trial)]
         phase = rows.CANARY if rounds else rows.MEASURING
         return _phase(phase, [begun.at, *rounds][-1], begun.trial)
-    decided = [one.at for one in history.decided if one.trial == leased]
-    return _phase(rows.APPLYING, decided[-1], leased) if decided else {}
+    decided = [one.at for one in history.decided if one.trial == locked]
+    return _phase(rows.APPLYING, decided[-1], locked) if decided else {}
 
 
 def _phase(phase: str, since: int, trial: str | None) -> dict[str, Any]:
     return {"phase": phase, "trial": trial, "phase_since": since}
 
 
-def needs_of(row: Row, history: WorkloadHistory, leased: str | None) -> tuple[Need, ...]:
+def needs_of(row: Row, history: WorkloadHistory, locked: str | None) -> tuple[Need, ...]:
     """What needs a person, the most urgent first; of a retired workload no more than must end."""
-    needs = [*_needs_of_ledger(history, leased)]
+    needs = [*_needs_of_ledger(history, locked)]
     if row.active or not row.registered:
         needs += [*_needs_of_flag(row), *_failed(row, history)]
     return tuple(sorted(needs, key=urgency))
@@ -50,7 +50,7 @@ def urgency(need: Need) -> int:
     return rows.NEEDS.index(need.code) if need.code in rows.NEEDS else len(rows.NEEDS)
 
 
-def _needs_of_ledger(history: WorkloadHistory, leased: str | None) -> Iterator[Need]:
+def _needs_of_ledger(history: WorkloadHistory, locked: str | None) -> Iterator[Need]:
     waiting = [one.asked.at for one in history.open_approvals]
     if waiting:
         yield Need(rows.APPROVE, waiting[-1])
@@ -58,10 +58,10 @@ def _needs_of_ledger(history: WorkloadHistory, leased: str | None) -> Iterator[N
     if unread:
         yield Need(rows.UNREADABLE, min(unread))
     # An answer is followed by the last steps of the execution, as a decision is.
-    answered = [one.answer.at for one in history.approvals if one.trial == leased and one.answer]
-    ended = [at for at, trial in _ends(history) if trial == leased]
+    answered = [one.answer.at for one in history.approvals if one.trial == locked and one.answer]
+    ended = [at for at, trial in _ends(history) if trial == locked]
     if ended and not waiting:
-        yield Need(rows.LEASE_STAYS, max(ended + answered) + GRACE_SECONDS)
+        yield Need(rows.LOCK_STAYS, max(ended + answered) + GRACE_SECONDS)
 
 
 def _ends(history: WorkloadHistory) -> list[tuple[int, str]]:

@@ -26,10 +26,10 @@ PHASES = (NO_TRIAL, MEASURING, CANARY, APPROVAL, APPLYING)
 # What needs a person.
 APPROVE, REVERTED, UNREADABLE, STALE = "approve", "reverted", "unreadable", "stale"
 SLOWER_NOW, FAILED, NOT_READ = "slower_now", "failed", "not_read"
-NO_BASELINE, LEASE_STAYS = "no_baseline", "lease_stays"
+NO_BASELINE, LOCK_STAYS = "no_baseline", "lock_stays"
 # The most urgent first.
 NEEDS = (
-    APPROVE, REVERTED, UNREADABLE, STALE, SLOWER_NOW, FAILED, NOT_READ, NO_BASELINE, LEASE_STAYS,
+    APPROVE, REVERTED, UNREADABLE, STALE, SLOWER_NOW, FAILED, NOT_READ, NO_BASELINE, LOCK_STAYS,
 )  # fmt: skip
 
 

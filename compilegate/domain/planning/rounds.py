@@ -1,4 +1,4 @@
-"""How long a trial may take: rounds, the state machine's time and events, and its lease."""
+"""How long a trial may take: rounds, the state machine's time and events, and its lock."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ TRIAL_SECONDS = 60 * DAY
 MACHINE_SECONDS = 360 * DAY
 # Judging, recording, flag and report after the last round.
 ENDING_SECONDS = 3600
-# The lease outlives a trial of its own runs. Every round on production's runs renews it for as
-# long as that may last, so that no abandoned lease blocks a workload for a year.
-LEASE_SECONDS = TRIAL_SECONDS + 3600
+# The lock outlives a trial of its own runs. Every round on production's runs renews it for as
+# long as that may last, so that no abandoned lock blocks a workload for a year.
+LOCK_SECONDS = TRIAL_SECONDS + 3600
 # A round on production's runs may take three times as long as the schedule says, and two weeks: a
 # holiday, a paused schedule, days without capacity.
 LATENESS = 3

@@ -1,7 +1,7 @@
-"""Which training jobs and leases belong to executions that have ended.
+"""Which training jobs and locks belong to executions that have ended.
 
 The event that Step Functions sends when an execution ends badly cleans up within seconds. It can
-be lost, or its function can fail; jobs then bill until their own time limit, and a lease keeps
+be lost, or its function can fail; jobs then bill until their own time limit, and a lock keeps
 the workload from its next trial.
 """
 
@@ -50,10 +50,10 @@ class ExecutionEnd:
 
 @dataclass(frozen=True)
 class Orphans:
-    """What ended executions left of one workload; ``leases`` are by those that hold them."""
+    """What ended executions left of one workload; ``locks`` are by those that hold them."""
 
     jobs: tuple[TaggedJob, ...] = ()
-    leases: tuple[str, ...] = ()
+    locks: tuple[str, ...] = ()
 
 
 def of_deployment(execution: str, stage: str) -> bool:
@@ -64,7 +64,7 @@ def of_deployment(execution: str, stage: str) -> bool:
 
 def orphans_by_workload(
     jobs: Iterable[TaggedJob],
-    leases: Iterable[tuple[str, str]],
+    locks: Iterable[tuple[str, str]],
     ends: Mapping[str, ExecutionEnd],
     *,
     now: int,
@@ -72,7 +72,7 @@ def orphans_by_workload(
 ) -> dict[str, Orphans]:
     """What ended executions have left, by workload in order of name.
 
-    ``leases`` are of a workload and an execution each. ``ends`` holds no execution that still runs.
+    ``locks`` are of a workload and an execution each. ``ends`` holds no execution that still runs.
     A team's own job waits for no execution. A
     production job of an execution that failed continues, because its model is needed
     (usecases/production/record_run.py).
@@ -86,13 +86,13 @@ def orphans_by_workload(
         and now - job.created >= grace_seconds
         and not (job.stage == naming.PRODUCTION_STAGE and over[job.execution].status == FAILED)
     ]
-    left_leases = [(workload, execution) for workload, execution in leases if execution in over]
+    left_locks = [(workload, execution) for workload, execution in locks if execution in over]
     return {
         workload: Orphans(
             tuple(job for job in left_jobs if job.workload == workload),
-            tuple(execution for leased, execution in left_leases if leased == workload),
+            tuple(execution for locked, execution in left_locks if locked == workload),
         )
-        for workload in sorted({job.workload for job in left_jobs} | {*dict(left_leases)})
+        for workload in sorted({job.workload for job in left_jobs} | {*dict(left_locks)})
     }
 
 

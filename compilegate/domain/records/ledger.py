@@ -28,12 +28,12 @@ class Swept(LedgerRecord):
 
     at: int
     stopped_jobs: tuple[str, ...] = ()
-    released_leases_of: tuple[str, ...] = ()
+    released_locks_of: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Unlocked(LedgerRecord):
-    """A lease that a person released; ``status`` is how its execution had ended, None: forgotten.
+    """A lock that a person released; ``status`` is how its execution had ended, None: forgotten.
 
     ``by`` and ``reason`` are the person's; ``stopped`` says that the execution ran until then.
     """

@@ -72,12 +72,12 @@ def swept(
     workload: str,
     *,
     stopped_jobs: Sequence[str],
-    released_leases_of: Sequence[str],
+    released_locks_of: Sequence[str],
     owner: str | None,
     stage: str,
 ) -> Notification:
     """What was stopped and released, and where to look for the cause."""
-    text = say("swept", jobs=", ".join(stopped_jobs), released=bool(released_leases_of))
+    text = say("swept", jobs=", ".join(stopped_jobs), released=bool(released_locks_of))
     return Notification(
         kind="failed",
         stage=stage,
@@ -87,7 +87,7 @@ def swept(
         owner=owner,
         figures={
             "stopped_jobs": list(stopped_jobs),
-            "released_leases_of": list(released_leases_of),
+            "released_locks_of": list(released_locks_of),
         },
         act=command_at("compilegate status", stage),
     )

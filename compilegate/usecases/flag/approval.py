@@ -13,9 +13,9 @@ from typing import Any
 from compilegate.domain import ledger_keys
 from compilegate.domain.claims import command_at
 from compilegate.domain.decision import FlagAction
-from compilegate.domain.errors import InvalidInputError, lease_lost
+from compilegate.domain.errors import InvalidInputError, lock_lost
 from compilegate.domain.flag_change import Override
-from compilegate.domain.planning.rounds import LEASE_SECONDS
+from compilegate.domain.planning.rounds import LOCK_SECONDS
 from compilegate.domain.production.history import Approval, check_answer
 from compilegate.domain.records import trials
 from compilegate.domain.records.flags import HUMAN
@@ -40,9 +40,9 @@ def ask_approval(event: Mapping[str, Any], *, services: Services) -> dict[str, A
     trial, now = Trial.from_event(event), services.clock.now()
     key, until = str(event["decision_key"]), now + trials.WAIT_SECONDS
     decision = load_decision(services.store, key)
-    # A month may pass until the next step: the lease has to outlive it. As in open_canary.
+    # A month may pass until the next step: the lock has to outlive it. As in open_canary.
     execution = str(event["execution"])
-    services.locks.extend(trial.workload, execution, expires_at=until + LEASE_SECONDS)
+    services.locks.extend(trial.workload, execution, expires_at=until + LOCK_SECONDS)
     request = trials.ApprovalRequested(
         at=now,
         until=until,
@@ -55,7 +55,7 @@ def ask_approval(event: Mapping[str, Any], *, services: Services) -> dict[str, A
     recorded = services.ledger.put_once(trial.workload, request)
     if services.locks.holder(trial.workload) != execution:
         abandon_approval(trial, services=services)
-        raise lease_lost(trial.workload, execution)
+        raise lock_lost(trial.workload, execution)
     spec = readable_spec(trial, services.store)
     return approval_needed(
         decision,

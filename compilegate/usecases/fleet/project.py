@@ -81,8 +81,8 @@ def fold(base: Row, services: Services, before: Row | None = None) -> tuple[Row,
         past = services.ledger.history(workload, since=read_since(base))
         months = months_of(past, workload, now=now, after=base.closed.through)
         job = _job(workload, registered(past, "spec_key"), services)
-        lease = services.locks.holders([workload]).get(workload)
-        row = row_of(base, past, months, now=now, job=job, lease=lease)
+        lock = services.locks.holders([workload]).get(workload)
+        row = row_of(base, past, months, now=now, job=job, lock=lock)
         for item in (row, *months):
             codec.read(type(item), codec.write(item))
     except BROKEN:

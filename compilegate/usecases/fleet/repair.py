@@ -47,19 +47,19 @@ class RowRepair:
         """The row as it was at the beginning of the pass."""
         return self._rows.get(workload)
 
-    def check(self, workload: str, recent: WorkloadHistory, lease: str | None) -> str:
+    def check(self, workload: str, recent: WorkloadHistory, lock: str | None) -> str:
         """Fold the row anew where it lags; says what was done.
 
-        ``recent`` is what was read of the ledger: any part of it; ``lease`` the execution that
+        ``recent`` is what was read of the ledger: any part of it; ``lock`` the execution that
         holds the workload.
         """
         if workload in self._newer:
             return NEWER
         row, now = self._rows.get(workload), self._services.clock.now()
         young = TimeWindow(now - STREAM_SECONDS + 1, now + 1)
-        is_lagging = row is None or lags(row, recent, lease, young)
+        is_lagging = row is None or lags(row, recent, lock, young)
         if row is not None and not is_lagging:
-            is_covered = not lags(row, recent, lease)
+            is_covered = not lags(row, recent, lock)
             if not (is_covered and self._is_compared_today(workload)):
                 return SOUND
         if now > self._now + BUDGET_SECONDS:

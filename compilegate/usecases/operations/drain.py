@@ -1,4 +1,4 @@
-"""Drains a deployment: nothing new starts, what is in progress ends. Releases a lease by hand.
+"""Drains a deployment: nothing new starts, what is in progress ends. Releases a lock by hand.
 
 The mark in the ledger is written first, so that a crash anywhere leaves a deployment that starts
 nothing, and a repeated call continues from there. Flags are never touched.
@@ -50,14 +50,14 @@ class Machine(Protocol):
 
 @dataclass(frozen=True)
 class Deployment:
-    """What is drained; ``leases`` gives workload and owner of each lease that is held."""
+    """What is drained; ``locks`` gives workload and owner of each lock that is held."""
 
     services: Services
     trials: Machine
     runs: Machine
     schedules: Schedules
     listing: JobListing
-    leases: Callable[[], Sequence[tuple[str, str]]]
+    locks: Callable[[], Sequence[tuple[str, str]]]
 
 
 def begin_drain(deployment: Deployment, by: str) -> DrainMark:
@@ -110,15 +110,15 @@ class Drainage:
         jobs = self._unfinished_jobs()
         trials = tuple(self.deployment.trials.running_arns())
         runs = tuple(self.deployment.runs.running_arns())
-        running, now, leases = {*trials, *runs}, self.monotonic(), []
-        for workload, owner in self.deployment.leases():
+        running, now, locks = {*trials, *runs}, self.monotonic(), []
+        for workload, owner in self.deployment.locks():
             ended_for = None if owner in running else now - self._ended.setdefault(owner, now)
-            leases.append(draining.HeldLease(workload, owner, ended_for))
+            locks.append(draining.HeldLock(workload, owner, ended_for))
         return draining.Work(
             trials=tuple(draining.RunningExecution(arn) for arn in trials),
             runs=tuple(draining.RunningExecution(arn, self._phase(arn, jobs)) for arn in runs),
             jobs=tuple(jobs),
-            leases=tuple(leases),
+            locks=tuple(locks),
         )
 
     def take(self, steps: draining.DrainSteps) -> None:
@@ -129,14 +129,14 @@ class Drainage:
             machine.stop(execution.arn, CAUSE)
         for job in steps.jobs:
             services.jobs.stop(job.name)
-        for lease in steps.leases:
-            workload, trial = naming.trial_of(lease.owner)
+        for lock in steps.locks:
+            workload, trial = naming.trial_of(lock.owner)
             event = {
-                "workload": workload, "trial": trial, "execution": lease.owner,
+                "workload": workload, "trial": trial, "execution": lock.owner,
                 "error": "Drained", "cause": CAUSE,
             }  # fmt: skip
             abort_trial(event, services=services)
-            services.locks.release(lease.workload, lease.owner)
+            services.locks.release(lock.workload, lock.owner)
 
     def _unfinished_jobs(self) -> list[draining.UnfinishedJob]:
         """Jobs of this deployment; not those of another stage, or that are gone.
@@ -191,7 +191,7 @@ def unlock(
     stopped: bool,
     services: Services,
 ) -> Unlocked:
-    """Record who releases the lease of ``execution``, clean up after it, release the lease.
+    """Record who releases the lock of ``execution``, clean up after it, release the lock.
 
     ``stopped`` says that it ran until this person stopped it. Repeating an interrupted call is
     safe.

@@ -44,10 +44,10 @@ class Look:
     failure: Exception | None = None
 
 
-def look_at(workload: str, lease: str | None, rows: RowRepair, services: Services) -> Look:
+def look_at(workload: str, lock: str | None, rows: RowRepair, services: Services) -> Look:
     """Read one workload's ledger, and fold its row anew where that lags behind it.
 
-    ``lease`` is the execution that holds it. What fails is logged.
+    ``lock`` is the execution that holds it. What fails is logged.
     """
     now = services.clock.now()
     try:
@@ -57,9 +57,9 @@ def look_at(workload: str, lease: str | None, rows: RowRepair, services: Service
             suspects=tuple(suspects(workload, past, services)),
             runs=[one for one in past.begun if one.run not in past.ended_runs],
             trials=past.open_trials,
-            row=rows.check(workload, past, lease),
+            row=rows.check(workload, past, lock),
         )
-        if lease is not None or look.suspects or look.runs or look.trials:
+        if lock is not None or look.suspects or look.runs or look.trials:
             return replace(look, day=None)
         row = rows.row(workload) if look.row == SOUND else None
         return replace(look, day=_day(workload, lambda: past, row, services))

@@ -67,20 +67,20 @@ Around = tuple[Sequence[tuple[str, str]], Sequence[Look]]
 
 
 def look_around(services: Services) -> Around:
-    """Each leased workload with the execution that holds it, and a look at every ledger."""
-    leases = services.locks.holders(workload_names(services.store))
+    """Each locked workload with the execution that holds it, and a look at every ledger."""
+    locks = services.locks.holders(workload_names(services.store))
     rows = RowRepair(services)
 
     def look(workload: str) -> Look:
-        return look_at(workload, leases.get(workload), rows, services)
+        return look_at(workload, locks.get(workload), rows, services)
 
-    return sorted(leases.items()), for_each_workload(look, services.store)
+    return sorted(locks.items()), for_each_workload(look, services.store)
 
 
 def sweep(
     event: Mapping[str, Any], *, services: Services, topic: Topic, around: Around | None = None
 ) -> dict[str, Any]:
-    """Stop jobs and release leases that no running execution answers for, record lost runs.
+    """Stop jobs and release locks that no running execution answers for, record lost runs.
 
     Trials that have begun and whose execution has ended badly get an end. ``around`` is that of
     ``look_around``.
@@ -91,14 +91,14 @@ def sweep(
     """
     grace_seconds = float(event.get("grace_seconds", orphans.GRACE_SECONDS))
     now, end_of = services.clock.now(), cache(services.ends.end_of)
-    leases, looks = around or look_around(services)
+    locks, looks = around or look_around(services)
     suspected = [
         one
         for look in looks
         for one in look.suspects
         if orphans.of_deployment(one.execution, services.settings.stage)
     ]
-    executions = [*(one.execution for one in suspected), *(execution for _, execution in leases)]
+    executions = [*(one.execution for one in suspected), *(execution for _, execution in locks)]
     ended = zip(executions, at_once(end_of, executions, most=DESCRIBED_AT_ONCE), strict=True)
     ends = {execution: end for execution, end in ended if end is not None}
     over = [
@@ -107,7 +107,7 @@ def sweep(
         if one.execution in ends and orphans.is_over(ends[one.execution], now, grace_seconds)
     ]
     jobs, unread = _left(over, services)
-    left = orphans.orphans_by_workload(jobs, leases, ends, now=now, grace_seconds=grace_seconds)
+    left = orphans.orphans_by_workload(jobs, locks, ends, now=now, grace_seconds=grace_seconds)
     unread += [(f"{look.workload} was not read", look.failure) for look in looks if look.failure]
     try:
         try_each(
@@ -122,7 +122,7 @@ def sweep(
     try_each(unread, _fail)
     return {
         "stopped_jobs": sum(len(one.jobs) for one in left.values()),
-        "released_leases": sum(len(one.leases) for one in left.values()),
+        "released_locks": sum(len(one.locks) for one in left.values()),
         "recorded_runs": recorded,
     }
 
@@ -153,22 +153,22 @@ def _clean_up(
     topic: Topic,
 ) -> bool:
     of_jobs = [job.execution for job in left.jobs]
-    for execution in dict.fromkeys([*left.leases, *of_jobs]):
+    for execution in dict.fromkeys([*left.locks, *of_jobs]):
         clean_up_after(execution, ends[execution], services=services)
     for job in left.jobs:
         services.jobs.stop(job.name)
-    for execution in left.leases:
+    for execution in left.locks:
         services.locks.release(workload, execution)
     swept = Swept(
         services.clock.now(),
         stopped_jobs=tuple(job.name for job in left.jobs),
-        released_leases_of=left.leases,
+        released_locks_of=left.locks,
     )
     services.ledger.append(workload, swept)
     message = swept_message(
         workload,
         stopped_jobs=swept.stopped_jobs,
-        released_leases_of=swept.released_leases_of,
+        released_locks_of=swept.released_locks_of,
         owner=next((job.owner for job in left.jobs if job.owner), None),
         stage=services.settings.stage,
     )
@@ -207,7 +207,7 @@ def _end_lost_trials(
 ) -> int:
     """End trials that have begun and have no end, though their execution has ended badly.
 
-    The event of its end was lost, or the clean-up failed each time. No lease and no job need be
+    The event of its end was lost, or the clean-up failed each time. No lock and no job need be
     left of it: a clean-up writes the start of a trial that was stopped before its first step, and
     may fail right after. Otherwise as for lost runs.
     """

@@ -25,7 +25,7 @@ logger = logging.getLogger("compilegate")
 
 
 def abort_trial(event: Mapping[str, Any], *, services: Services) -> dict[str, Any]:
-    """Stop jobs, record what happened, release the lease; the flag stays as it was."""
+    """Stop jobs, record what happened, release the lock; the flag stays as it was."""
     call = dict(event)
     if "detail" in event:  # Step Functions' own
         detail = event["detail"]
@@ -36,7 +36,7 @@ def abort_trial(event: Mapping[str, Any], *, services: Services) -> dict[str, An
         }
     trial, execution = Trial.from_event(call), str(call["execution"])
     error, cause = str(call.get("error", "")), str(call.get("cause", ""))
-    # One that was refused the lease never wrote its start and has nothing to clean up, nor has one
+    # One that was refused the lock never wrote its start and has nothing to clean up, nor has one
     # that was started again with the same input.
     started = TrialStarted(services.clock.now(), execution, trial=trial.trial)
     if services.ledger.put_once(trial.workload, started).execution != execution:
@@ -49,7 +49,7 @@ def abort_trial(event: Mapping[str, Any], *, services: Services) -> dict[str, An
         services.jobs.stop(job)
     try:
         tag_models(trial, None, services)
-    except Exception:  # must not keep the lease
+    except Exception:  # must not keep the lock
         logger.exception("models of %s stay held back", trial.trial)
     record = TrialFailed(
         at=services.clock.now(),
@@ -64,14 +64,14 @@ def abort_trial(event: Mapping[str, Any], *, services: Services) -> dict[str, An
     written = services.ledger.put_once(trial.workload, record)
     services.locks.release(trial.workload, execution)
     # Again: a step that outlived its execution may have begun to wait. From here on it would see
-    # that the lease is gone.
+    # that the lock is gone.
     _end_waits(trial, services)
     return {"error": written.error or "TrialFailed", "reason": written.reason}
 
 
 def _jobs_and_price(trial: Trial, services: Services) -> tuple[Described, float | None]:
     """The trial's jobs, described, and what they cost; None where no record says their prices."""
-    # Few trials are cleaned up after, and the step that takes the lease is the first of each.
+    # Few trials are cleaned up after, and the step that takes the lock is the first of each.
     from compilegate.domain.trial.jobs import spent_on  # noqa: PLC0415
 
     records = recorded_jobs(trial, services)

@@ -1,4 +1,4 @@
-"""Takes and gives back the workload's lease, so that a workload is evaluated once at a time."""
+"""Takes and gives back the workload's lock, so that a workload is evaluated once at a time."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from compilegate.domain import errors, ledger_keys
-from compilegate.domain.planning.rounds import LEASE_SECONDS
+from compilegate.domain.planning.rounds import LOCK_SECONDS
 from compilegate.domain.production.orphans import GRACE_SECONDS, ExecutionEnd
 from compilegate.domain.records.trials import TrialFailed, TrialStarted
 from compilegate.ports import Services
@@ -20,10 +20,10 @@ logger = logging.getLogger("compilegate")
 
 
 def acquire_lock(event: Mapping[str, Any], *, services: Services) -> dict[str, Any]:
-    """Take the lease; raises WorkloadLockedError naming the execution that holds it.
+    """Take the lock; raises WorkloadLockedError naming the execution that holds it.
 
     It does so while the deployment is drained as well, and where the execution has been stopped
-    or the trial had already begun. A lease whose execution has ended is taken over.
+    or the trial had already begun. A lock whose execution has ended is taken over.
     """
     trial, execution = Trial.from_event(event), str(event["execution"])
     try:
@@ -32,7 +32,7 @@ def acquire_lock(event: Mapping[str, Any], *, services: Services) -> dict[str, A
         # By this name the state machine knows that the trial owns nothing to clean up.
         raise errors.WorkloadLockedError(error.problem, fix=error.fix) from error
     now = services.clock.now()
-    expires_at = now + LEASE_SECONDS
+    expires_at = now + LOCK_SECONDS
     try:
         services.locks.acquire(trial.workload, execution, now=now, expires_at=expires_at)
     except errors.WorkloadLockedError:
@@ -53,13 +53,13 @@ def acquire_lock(event: Mapping[str, Any], *, services: Services) -> dict[str, A
 
 
 def release_lock(event: Mapping[str, Any], *, services: Services) -> dict[str, Any]:
-    """Release the lease if this execution still holds it; harmless to repeat."""
+    """Release the lock if this execution still holds it; harmless to repeat."""
     services.locks.release(Trial.from_event(event).workload, str(event["execution"]))
     return {}
 
 
 def _release_if_ended(workload: str, owner: str, services: Services) -> bool:
-    """Clean up after the lease's owner if it has ended; who cannot be asked about may still run.
+    """Clean up after the lock's owner if it has ended; who cannot be asked about may still run.
 
     Step Functions forgets executions, and may not know of one that just began, as DescribeExecution
     is eventually consistent:
@@ -84,7 +84,7 @@ def _refuse_if_lost(
     """Raises WorkloadLockedError where this execution may not go on.
 
     The clean-up after an execution that was stopped at once may be over before this step took the
-    lease; where it failed the ledger says nothing. A trial runs once: its documents and jobs are
+    lock; where it failed the ledger says nothing. A trial runs once: its documents and jobs are
     named after it.
     """
     if started.execution != execution:
@@ -95,7 +95,7 @@ def _refuse_if_lost(
         end = _end_of(execution, services)
         if end is None or end.status is None:
             return
-    raise errors.lease_lost(trial.workload, execution)
+    raise errors.lock_lost(trial.workload, execution)
 
 
 def _end_of(execution: str, services: Services) -> ExecutionEnd | None:

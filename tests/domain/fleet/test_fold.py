@@ -32,9 +32,9 @@ from tests.fakes import MemoryLedger
 Written = list[tuple[int, list[LedgerRecord]]]
 
 
-def fold(base: Row, past: WorkloadHistory, now: int, lease: str | None = None) -> Row:
+def fold(base: Row, past: WorkloadHistory, now: int, lock: str | None = None) -> Row:
     months = months_of(past, "w", now=now, after=base.closed.through)
-    return row_of(base, past, months, now=now, job=SOUND, lease=lease)
+    return row_of(base, past, months, now=now, job=SOUND, lock=lock)
 
 
 @given(ledgers([*KINDS, "damaged"], apart=DAY), st.randoms(), st.data())
@@ -159,11 +159,11 @@ def test_a_ledger_is_read_as_a_whole_where_the_row_before_does_not_say_enough() 
 
 def test_a_row_lags_where_it_does_not_cover_what_was_read() -> None:
     entries = [record.to_entry() for record in RECORDS]
-    row = fold(Row("w"), history(entries), BEGIN + 41 * DAY, lease=EXECUTION.format("t1"))
+    row = fold(Row("w"), history(entries), BEGIN + 41 * DAY, lock=EXECUTION.format("t1"))
 
-    def lagging(*more: LedgerRecord, lease: str = "t1", of: Row = row) -> bool:
+    def lagging(*more: LedgerRecord, lock: str = "t1", of: Row = row) -> bool:
         recent = history([*entries[-9:], *(one.to_entry() for one in more)])
-        return lags(of, recent, EXECUTION.format(lease))
+        return lags(of, recent, EXECUTION.format(lock))
 
     ended = replace(RUNS[0], job="j")
     assert [False, True, False, True, True, True, True, True, False] == [
@@ -171,7 +171,7 @@ def test_a_row_lags_where_it_does_not_cover_what_was_read() -> None:
         lagging(replace(ended, ended_at=RUNS[-1].ended_at)),
         lagging(ended),
         lagging(TrialDecided(1, "t1", "stay_off"), TrialFailed(1, "t1", error="ABORTED")),
-        lagging(lease="t2"),
+        lagging(lock="t2"),
         lags(row, history(entries), None),
         lagging(Damaged(BEGIN)),
         lagging(of=replace(row, fold=FOLD - 1)),

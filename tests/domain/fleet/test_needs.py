@@ -36,10 +36,10 @@ ASKED = ApprovalRequested(50, 500, "t1")
 ANSWER = ApprovalAnswer(60, "t1", "human:ana", approved=True)
 
 
-def row(*records: LedgerRecord, lease: str | None = None) -> Row:
+def row(*records: LedgerRecord, lock: str | None = None) -> Row:
     """The row of a workload that is registered for three runs a week."""
     entries = [record.to_entry() for record in records]
-    return fold(Row("w"), history(entries), NOW, lease=lease)
+    return fold(Row("w"), history(entries), NOW, lock=lock)
 
 
 def flag(version: int, at: int, state: str, candidate: str = "compile") -> FlagVersion:
@@ -69,7 +69,7 @@ HELD = EXECUTION.format("t1")
 
 
 @pytest.mark.parametrize(
-    ("records", "lease", "phase"),
+    ("records", "lock", "phase"),
     [
         ([], None, ("none", None, None)),
         ([STARTED], HELD, ("measuring", "t1", 10)),
@@ -87,9 +87,9 @@ HELD = EXECUTION.format("t1")
     ],
 )
 def test_the_phase_is_that_of_the_open_trial(
-    records: list[LedgerRecord], lease: str | None, phase: Any
+    records: list[LedgerRecord], lock: str | None, phase: Any
 ) -> None:
-    found = row(*records, lease=lease)
+    found = row(*records, lock=lock)
 
     assert phase == (found.phase, found.trial, found.phase_since)
     assert found.phase in PHASES
@@ -109,7 +109,7 @@ ON = flag(1, BEGIN, "permanent")
 
 
 @pytest.mark.parametrize(
-    ("records", "lease", "needs"),
+    ("records", "lock", "needs"),
     [
         ([], None, []),
         # An answer that is due.
@@ -150,15 +150,15 @@ ON = flag(1, BEGIN, "permanent")
         ([TrialFailed(40, "t0"), TrialStarted(41, HELD)], HELD, []),
         ([DECIDED, TrialFailed(45, "t1")], None, []),
         ([FAILED_RUN, TrialFailed(40, "t1")], None, [("failed", FAILED_AT)]),
-        # A lease whose trial has ended.
-        ([STARTED, DECIDED], HELD, [("lease_stays", 40 + GRACE)]),
-        ([STARTED, TrialFailed(40, "t1", error="ABORTED")], HELD, [("lease_stays", 40 + GRACE)]),
+        # A lock whose trial has ended.
+        ([STARTED, DECIDED], HELD, [("lock_stays", 40 + GRACE)]),
+        ([STARTED, TrialFailed(40, "t1", error="ABORTED")], HELD, [("lock_stays", 40 + GRACE)]),
         ([STARTED, DECIDED, ASKED], HELD, [("approve", 50)]),
-        ([STARTED, DECIDED, ASKED, ANSWER], HELD, [("lease_stays", 60 + GRACE)]),
+        ([STARTED, DECIDED, ASKED, ANSWER], HELD, [("lock_stays", 60 + GRACE)]),
         ([STARTED, DECIDED], EXECUTION.format("t2"), []),
         ([STARTED, DECIDED, ApprovalRequested(50, 500, "t0"), ApprovalAnswer(
             90, "t0", "human:ana", approved=True,
-        )], HELD, [("lease_stays", 40 + GRACE)]),
+        )], HELD, [("lock_stays", 40 + GRACE)]),
         ([flag(1, 20, "stale"), RegistrationChange(1, active=True, at=90)], None, [
             ("stale", 20),
         ]),
@@ -173,9 +173,9 @@ ON = flag(1, BEGIN, "permanent")
     ],
 )  # fmt: skip
 def test_what_needs_a_person_and_since_when(
-    records: list[LedgerRecord], lease: str | None, needs: list[tuple[str, int]]
+    records: list[LedgerRecord], lock: str | None, needs: list[tuple[str, int]]
 ) -> None:
-    found = row(*records, lease=lease)
+    found = row(*records, lock=lock)
 
     assert [Need(*need) for need in needs] == [*found.needs]
     assert {need.code for need in found.needs} <= {*NEEDS}

@@ -1,4 +1,4 @@
-"""Which jobs and leases belong to no running execution."""
+"""Which jobs and locks belong to no running execution."""
 
 import pytest
 
@@ -26,9 +26,9 @@ def orphaned_jobs(jobs, ends, **more):
     return [one for orphans in left.values() for one in orphans.jobs]
 
 
-def orphaned_leases(leases, ends, **more):
-    left = orphans_by_workload([], leases, ends, **more)
-    return [(workload, one) for workload, orphans in left.items() for one in orphans.leases]
+def orphaned_locks(locks, ends, **more):
+    left = orphans_by_workload([], locks, ends, **more)
+    return [(workload, one) for workload, orphans in left.items() for one in orphans.locks]
 
 
 def end(status="FAILED", at=LONG_AGO):
@@ -65,13 +65,13 @@ def test_a_young_job_or_a_recent_end_is_left_to_the_clean_up_by_event(created, e
 
 
 def test_orphans_are_grouped_by_workload_and_are_by_workload_in_order_of_name():
-    lease = ("v", EXECUTION)
-    left = orphans_by_workload([job()], [("w", EXECUTION), lease], end(), now=NOW)
+    lock = ("v", EXECUTION)
+    left = orphans_by_workload([job()], [("w", EXECUTION), lock], end(), now=NOW)
 
     assert [("v", 0, 1), ("w", 1, 1)] == [
-        (workload, len(one.jobs), len(one.leases)) for workload, one in left.items()
+        (workload, len(one.jobs), len(one.locks)) for workload, one in left.items()
     ]
-    assert (EXECUTION,) == left["w"].leases
+    assert (EXECUTION,) == left["w"].locks
 
 
 @pytest.mark.parametrize(
@@ -90,15 +90,15 @@ def test_an_execution_that_step_functions_has_forgotten_has_ended():
     forgotten = {EXECUTION: ExecutionEnd()}
 
     assert [job()] == orphaned_jobs([job()], forgotten, now=NOW)
-    assert [("w", EXECUTION)] == orphaned_leases([("w", EXECUTION)], forgotten, now=NOW)
+    assert [("w", EXECUTION)] == orphaned_locks([("w", EXECUTION)], forgotten, now=NOW)
 
 
-def test_a_lease_is_an_orphan_once_its_execution_has_been_over_for_an_hour():
-    lease = ("w", EXECUTION)
+def test_a_lock_is_an_orphan_once_its_execution_has_been_over_for_an_hour():
+    lock = ("w", EXECUTION)
 
-    assert [lease] == orphaned_leases([lease], end("SUCCEEDED"), now=NOW)
-    assert [] == orphaned_leases([lease], end(at=LONG_AGO + 1), now=NOW)
-    assert [] == orphaned_leases([lease], {}, now=NOW)
+    assert [lock] == orphaned_locks([lock], end("SUCCEEDED"), now=NOW)
+    assert [] == orphaned_locks([lock], end(at=LONG_AGO + 1), now=NOW)
+    assert [] == orphaned_locks([lock], {}, now=NOW)
 
 
 @pytest.mark.parametrize(
@@ -121,27 +121,27 @@ def test_executions_that_ended_badly_lack_a_clean_up():
     assert ("FAILED", "TIMED_OUT", "ABORTED") == ENDED_BADLY
 
 
-def test_orphans_of_jobs_and_leases_are_by_workload_in_order_of_name():
+def test_orphans_of_jobs_and_locks_are_by_workload_in_order_of_name():
     other = EXECUTION[:-1] + "4"
     jobs = [
         TaggedJob(f"j{number}", "w", execution, "speed", LONG_AGO)
         for number, execution in enumerate((other, EXECUTION))
     ]
     ends = {one: ExecutionEnd("FAILED", LONG_AGO) for one in (EXECUTION, other)}
-    leases = [("w", EXECUTION), ("a", EXECUTION)]
-    left = orphans_by_workload(jobs, leases, ends, now=NOW)
+    locks = [("w", EXECUTION), ("a", EXECUTION)]
+    left = orphans_by_workload(jobs, locks, ends, now=NOW)
 
     assert ["a", "w"] == list(left)
     assert {EXECUTION, other} == {one.execution for one in left["w"].jobs}
-    assert ((EXECUTION,), (EXECUTION,)) == (left["w"].leases, left["a"].leases)
+    assert ((EXECUTION,), (EXECUTION,)) == (left["w"].locks, left["a"].locks)
     alone = orphans_by_workload(jobs[:1], [], ends, now=NOW)
     assert ["w"] == list(alone)
 
 
-def test_grace_is_for_jobs_and_leases_alike():
+def test_grace_is_for_jobs_and_locks_alike():
     ends = {EXECUTION: ExecutionEnd("FAILED", NOW - 10)}
-    jobs, leases = [job(created=NOW - 10)], [("w", EXECUTION)]
+    jobs, locks = [job(created=NOW - 10)], [("w", EXECUTION)]
 
-    assert {} == orphans_by_workload(jobs, leases, ends, now=NOW)
-    left = orphans_by_workload(jobs, leases, ends, now=NOW, grace_seconds=5)
-    assert (1, 1) == (len(left["w"].jobs), len(left["w"].leases))
+    assert {} == orphans_by_workload(jobs, locks, ends, now=NOW)
+    left = orphans_by_workload(jobs, locks, ends, now=NOW, grace_seconds=5)
+    assert (1, 1) == (len(left["w"].jobs), len(left["w"].locks))

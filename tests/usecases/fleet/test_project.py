@@ -93,7 +93,7 @@ def test_a_batch_folds_each_workload_once_and_no_mark_of_the_deployment() -> Non
     assert Amount(1, 2_000_000) == row("a", of).trials
 
 
-def test_a_change_of_a_lease_folds_its_workload() -> None:
+def test_a_change_of_a_lock_folds_its_workload() -> None:
     of = cloud()
     write(of, "a", started("a", "t1", NOW))
     of.locks.acquire("a", EXECUTION, now=NOW, expires_at=NOW + 60)

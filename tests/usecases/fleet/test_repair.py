@@ -66,9 +66,9 @@ def run(job: str, at: int) -> ProductionRun:
     return ProductionRun(begun, job, "compile", at - 3600, at, {}, True, "flag", at=at)
 
 
-def check(of: Services, name: str = "a", lease: str | None = None) -> str:
+def check(of: Services, name: str = "a", lock: str | None = None) -> str:
     recent = of.ledger.recent(name, of.clock.now() - 14 * DAY)
-    return RowRepair(of).check(name, recent, lease)
+    return RowRepair(of).check(name, recent, lock)
 
 
 @pytest.fixture(autouse=True)
@@ -128,12 +128,12 @@ def test_what_was_just_written_hides_nothing_older_and_is_compared_once_it_has_c
 
     monkeypatch.setattr(RowRepair, "_is_compared_today", lambda *_: True)
     write(of, "a", run("0j", of.clock.now() - 60))
-    lease = "arn:aws:states:us-east-1:1:execution:evaluate:a-t1"
-    assert [SOUND, REPAIRED] == [check(of), check(of, lease=lease)]
+    lock = "arn:aws:states:us-east-1:1:execution:evaluate:a-t1"
+    assert [SOUND, REPAIRED] == [check(of), check(of, lock=lock)]
     stored = of.fleet.row("a")
     assert stored.item is not None
     of.fleet.put(replace(stored.item, owner="of no entry"), stored.version)
-    assert REPAIRED == check(of, lease=lease)
+    assert REPAIRED == check(of, lock=lock)
 
 
 def test_a_row_that_is_not_there_is_built() -> None:
@@ -196,12 +196,12 @@ def test_a_ledger_that_is_broken_where_no_day_reads_it_leaves_the_rest_of_its_ro
     )  # fmt: skip
 
 
-def test_a_lease_that_the_row_does_not_know_is_a_lag() -> None:
+def test_a_lock_that_the_row_does_not_know_is_a_lag() -> None:
     of = cloud()
     execution = "arn:aws:states:us-east-1:1:execution:evaluate:a-t1"
     of.locks.acquire("a", execution, now=NOW, expires_at=NOW + 60)
 
-    assert [REPAIRED, SOUND] == [check(of, lease=execution), check(of, lease=execution)]
+    assert [REPAIRED, SOUND] == [check(of, lock=execution), check(of, lock=execution)]
 
 
 def test_what_was_just_written_is_left_to_the_stream() -> None:
