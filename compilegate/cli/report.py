@@ -64,7 +64,7 @@ def report(
             "requires one workload and excludes --trial", field="--history",
             fix="use: compilegate report WORKLOAD --history",
         )  # fmt: skip
-    history = out / f"{workload}-story" / "story.html"
+    history = out / f"{workload}-history" / "history.html"
     try:
         cloud = invocation.open_records()
     except EnvironmentNotReadyError:
@@ -97,7 +97,7 @@ def page_files(page: Path) -> dict[str, str]:
 
 def save_history(workload: str, services: Services, out: Path) -> Path:
     """Render the history as of now and save its files; raises NotFoundError without any."""
-    page = out / f"{workload}-story" / "story.html"
+    page = out / f"{workload}-history" / "history.html"
     for extension, text in page_texts(history_page(workload, services)).items():
         write_whole(page.with_suffix(f".{extension}"), text.encode())
     return page

@@ -354,4 +354,4 @@ def probation_report_key(workload: str, trial: str, decision_id: str, extension:
 
 def history_key(workload: str, extension: str) -> str:
     """Where the history of a workload lies, one key per format; no trial's name has a dot."""
-    return f"{REPORTS_PREFIX}{workload}/story.{extension}"
+    return f"{REPORTS_PREFIX}{workload}/history.{extension}"

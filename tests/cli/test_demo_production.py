@@ -51,10 +51,10 @@ def test_promotion_fault_alarm_revert_and_the_run_after(
     for expected in (
         f"Simulated: {NOTE}", "Simulated: the clock.", "Simulated: the fault.",
         f"{FAULT_VARIABLE}=learning_rate:0.2", "ALARM", "checks alarm", "flag off (reverted)",
-        "The owner was notified:", "The whole history: s3://data/reports/bert-docs/story.html",
+        "The owner was notified:", "The whole history: s3://data/reports/bert-docs/history.html",
     ):  # fmt: skip
         assert expected in text
-    assert "compilegate-reports/bert-docs-story/story.html" in result.stdout
+    assert "compilegate-reports/bert-docs-history/history.html" in result.stdout
     states = {
         word: [int(line.split()[0]) for line in result.stdout.splitlines() if f"  {word}  " in line]
         for word in ("ALARM", "faulty")
@@ -83,7 +83,7 @@ def test_as_json(invoke: Invoke, local: Cloud, file: Path) -> None:
     )  # fmt: skip
     assert ("baseline", "scheduled") == (nights[-1]["arm"], nights[-1]["why"])
     assert len({night["stands_for"][:10] for night in nights}) == len(nights)
-    page = json.loads(Path(document["story"]["json"]).read_text())
+    page = json.loads(Path(document["history"]["json"]).read_text())
     assert page["headline"].startswith(
         "The candidate was turned off automatically: compile: eval_loss is worse"
     )
@@ -132,7 +132,7 @@ def test_a_trial_that_finds_a_defect_is_reported_and_is_a_failure(
     text = " ".join(result.stdout.split())
     assert 1 == result.exit_code
     assert "did not go as planned: the trial did not turn the compiler on" in text
-    assert "story.html" in text  # what there is to see can be seen
+    assert "history.html" in text  # what there is to see can be seen
 
 
 def test_a_fault_that_goes_undetected_is_reported_and_is_a_failure(

@@ -23,7 +23,7 @@ def test_the_history_is_saved_beside_the_trials_reports(invoke: Invoke) -> None:
     result = invoke("report", "bert-docs", "--history")
     named = json.loads(invoke("report", "bert-docs", "--history", "--json").stdout)
 
-    page = Path("compilegate-reports/bert-docs-story/story.html")
+    page = Path("compilegate-reports/bert-docs-history/history.html")
     assert (0, f"{page}\n") == (result.exit_code, result.stdout)
     assert "bert-docs is registered, and production has not trained it yet" in page.read_text()
     ends = {"html": ".html", "json": ".json", "markdown": ".md"}

@@ -56,7 +56,10 @@ def in_little_room(invoke: Invoke, *words: object) -> tuple[int, str, str]:
     ("command", "written"),
     [
         (("report", "bert-docs", "--out", "full"), "full/bert-docs-"),
-        (("report", "bert-docs", "--history", "--out", "full"), "full/bert-docs-story/story.html"),
+        (
+            ("report", "bert-docs", "--history", "--out", "full"),
+            "full/bert-docs-history/history.html",
+        ),
         (("export", "bert-docs", "--to", "junit", "--out", "full.xml"), "full.xml"),
         (("digest", "--html", "full.html"), "full.html"),
     ],

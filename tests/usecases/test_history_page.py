@@ -49,7 +49,7 @@ from tests.usecases.trial_builder import FLAG, TRIAL
 LOSS, SPREAD = 0.045, 0.002
 FAULT = "learning_rate:0.2"
 WALLS = {"baseline": BASE_WALL, "compile": MINE_WALL}
-PLACE = "reports/bert-docs/story"
+PLACE = "reports/bert-docs/history"
 
 
 def runs(services: Any, numbers: range, *, loss: float = 0.0, drift: float = 0.0) -> None:

@@ -124,7 +124,7 @@ def _values(
 ) -> dict[str, Any]:
     """What the page and the ticket show; ``text`` is the document for programs."""
     runs, place = document["runs"], history_key(view.name, "json")
-    downloads = [Download.of("The history", f"{view.name}-story.json", text, place=place)]
+    downloads = [Download.of("The history", f"{view.name}-history.json", text, place=place)]
     if runs:
         few = len(runs) < len(view.runs)
         every = f"The latest {count(len(runs))} runs" if few else "Every run"

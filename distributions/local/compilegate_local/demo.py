@@ -325,7 +325,7 @@ def demo_production(
             "turned_on_by_hand": month.by_hand,
             "nights": month.runs,
             "notification": month.notification(),
-            "story": page_files(save_history(month.workload, cloud.services, out)),
+            "history": page_files(save_history(month.workload, cloud.services, out)),
             "simulated": simulated,
             "seconds": round(time.monotonic() - began, 1),
         }
