@@ -20,10 +20,10 @@ def may_release(job: str, *, client: Any = None, backoff: Backoff | None = None)
     """Whether the model of a training job (its ARN or name) may be released; never raises.
 
     True for a job that no trial tagged, and for one whose trial has promoted its candidate. False
-    while the trial holds it back, where the candidate was not promoted, and wherever the tags
-    cannot be read. ``client`` is a SageMaker client, else one with the environment's credentials
-    and region; it needs sagemaker:ListTags, and sagemaker:DescribeTrainingJob for a name. Time is
-    bounded as in ``resolve``.
+    while the trial holds it back, where the candidate was not promoted, for a candidate's run that
+    checked an alarm, and wherever the tags cannot be read. ``client`` is a SageMaker client, else
+    one with the environment's credentials and region; it needs sagemaker:ListTags, and
+    sagemaker:DescribeTrainingJob for a name. Time is bounded as in ``resolve``.
     """
     try:
         waits, seconds = bounds(backoff)

@@ -84,7 +84,7 @@ def trial_report(trial: records.Trial, services: Services, changes: Versions = (
 def _followed(trial: records.Trial, changes: Versions) -> FlagVersion | None:
     """The last change before another trial's of what the trial has turned on; None without any."""
     own = [one.version for one in promotions(changes) if one.trial == trial.trial]
-    since = (one for one in changes if own and one.version > own[-1])
+    since = (one for one in changes if own and one.version > own[0])
     return next(reversed([*takewhile(lambda one: one.by != EVALUATE, since)]), None)
 
 

@@ -383,7 +383,9 @@ class Policy(Section):
         allowed=(USE_EQUIVALENCE, STRICT),
     )
     hold_models: bool = key(
-        "hold a candidate's production models back until the verdict", default=True
+        "hold a candidate's production models back until the verdict, and those of runs that "
+        "check an alarm",
+        default=True,
     )
     approval: str = key(
         "whether a person approves a promotion", default=NO_APPROVAL, allowed=APPROVALS

@@ -16,7 +16,7 @@ from compilegate.domain.claims import stated_usd_per_run
 from compilegate.domain.decision import Decision
 from compilegate.domain.errors import InvalidEvidenceError
 from compilegate.domain.flag import OFF, Flag
-from compilegate.domain.formats import plural
+from compilegate.domain.formats import count
 from compilegate.domain.judging.evidence import PROBATION, Evidence, FullRun, mean_or_none
 from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.judging.figures import production_quality_figures
@@ -257,7 +257,7 @@ class HistoryView:
     @property
     def unsound(self) -> str:
         """Why what the runs saved is not what was promised; empty where nothing speaks against."""
-        faulty = f"{plural(len(self.faulty), 'run')} of them with the fault" if self.faulty else ""
+        faulty = f"{count(len(self.faulty))} of them with the fault" if self.faulty else ""
         reverted = self.history.flag.state == "reverted"
         lost = (
             "without what the quality that was lost costs"
