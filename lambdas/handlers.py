@@ -41,8 +41,7 @@ STEPS: Mapping[str, Step] = {
     "acquire_lock": Step("trial.lock:acquire_lock", refuses=WorkloadLockedError),
     "check_eligibility": Step("planning:check_eligibility"),
     "plan_trial": Step("planning:plan_trial"),
-    # The deployed function's name; on_job_ended in code.
-    "settle_run": Step("trial.on_job_ended:on_job_ended"),
+    "on_job_ended": Step("trial.on_job_ended:on_job_ended"),
     "judge_arms": Step("trial.judge_arms:judge_arms"),
     "open_canary": Step("canary:open_canary"),
     "record_decision": Step("trial.apply_flag:record_decision"),
@@ -55,7 +54,7 @@ STEPS: Mapping[str, Step] = {
     "release_lock": Step("trial.lock:release_lock"),
     "abort_trial": Step("trial.abort_trial:abort_trial"),
     # A production run, in the order of its state machine.
-    "read_flag": Step("production.begin_run:begin_run"),
+    "begin_run": Step("production.begin_run:begin_run"),
     "build_request": Step("production.begin_run:build_request"),
     "record_run": Step("production.record_run:on_run_ended"),
     "watch_production": Step("production.watch_production:watch_production"),

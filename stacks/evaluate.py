@@ -97,7 +97,7 @@ def _before_spending(functions: Mapping[str, str]) -> State:
 
 
 def _rounds(functions: Mapping[str, str], bucket: str) -> State:
-    on_job_ended = functions["settle_run"]
+    on_job_ended = functions["on_job_ended"]
     rounds = {
         "$next_stage = 'speed'": "SpeedGate",
         "$next_stage = 'quality'": "QualityRuns",

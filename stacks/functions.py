@@ -77,7 +77,7 @@ STEPS = (
         can.tell_absent_from_denied,
         write(RECORDS, REQUESTS), can.read_ledger, can.append_to_ledger, can.stop_jobs,
     ), seconds=300, megabytes=1024),
-    Step("settle_run", (  # on_job_ended in code
+    Step("on_job_ended", (
         read(SPECS, RECORDS, STOPS), read_results(JOB_OUTPUTS), can.tell_absent_from_denied,
         write(STOPS, ENDS, REQUESTS), can.stop_jobs,
     ), seconds=300, megabytes=1024),
@@ -106,7 +106,7 @@ STEPS = (
         # The jobs of a trial are those of its requests, and their price is its plan's.
         read(RECORDS), can.tell_absent_from_denied,
     ), seconds=120),
-    Step("read_flag", (
+    Step("begin_run", (
         # Records too: what a flag was proven on is compared with what the run would train.
         read(SPECS, REGISTRATIONS, RECORDS), can.tell_absent_from_denied, can.read_ledger,
         # Where the parameter differs from the ledger, it is written again.

@@ -33,7 +33,7 @@ READS_METRICS = (
 )
 FLAG_NOT_FOLLOWED = (
     "A production run trained the baseline because its flag could not be followed: "
-    "`compilegate flag history` and the log of read-flag show why"
+    "`compilegate flag history` and the log of begin-run show why"
 )
 ROW_REPAIRED = (
     "The daily pass found rows that were not what their ledgers say, and folded them anew: the log "

@@ -97,9 +97,9 @@ def _beginning(functions: Mapping[str, str]) -> State:
             "Output": {},
             "Next": "WhoTrains",
         },
-        "WhoTrains": choice({"$team_job != null": "RecordTeamRun"}, "ReadFlag"),
-        "ReadFlag": call(
-            functions["read_flag"],
+        "WhoTrains": choice({"$team_job != null": "RecordTeamRun"}, "BeginRun"),
+        "BeginRun": call(
+            functions["begin_run"],
             {
                 "workload": jsonata("$workload"),
                 **EXECUTION,

@@ -28,7 +28,7 @@ BOUNDS = {
     "LARGEST_HEADERS": 33_554_432, "MOST_PARTS": 50_000, "AT_ONCE": 262_144,
     "PACKED_AT_ONCE": 65_536,
 }  # fmt: skip
-READERS = ("judge_arms", "settle_run", "record_run", "sweep")
+READERS = ("judge_arms", "on_job_ended", "record_run", "sweep")
 # A function with so many megabytes has one processor (Lambda developer guide, memory).
 ONE_PROCESSOR = 1769
 MEGABYTES = min(step.megabytes for step in STEPS if step.name in READERS)

@@ -253,7 +253,7 @@ SIDE_BY_SIDE: dict[str, Scenario] = {
     "baseline run crashes": run("baseline-crashes", crash="baseline"),
     **{
         f"{state} fails": run(f"fails-{state.lower()}", state)
-        for state in ("ReadFlag", "BuildRequest", "LoadRequest", "RecordRun", "Watch")
+        for state in ("BeginRun", "BuildRequest", "LoadRequest", "RecordRun", "Watch")
     },
     "TellOfWatch fails": run("fails-tellofwatch", "TellOfWatch", "Watch"),
     "NotifyFailure fails": run("fails-notifyfailure", "NotifyFailure", crash="baseline"),

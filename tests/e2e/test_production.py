@@ -202,7 +202,7 @@ def test_a_step_that_breaks_is_reported_with_what_to_do(production, app):
 
     assert "FAILED" == ended["status"]
     assert "compilegate register" in ended["cause"]
-    assert {"ReadFlag": "failed", "NotifyBroken": "succeeded"} == tasks(app, execution)
+    assert {"BeginRun": "failed", "NotifyBroken": "succeeded"} == tasks(app, execution)
 
 
 def test_a_run_that_cannot_be_judged_is_recorded_and_reported(production, app):

@@ -151,10 +151,10 @@ class World:
         if described["TrainingJobStatus"] != "Completed":
             error = described.get("Error", "States.TaskFailed")
             cause = json.dumps(described, default=str)
-            return self.step("settle_run", **ended, runs=runs, error=error, cause=cause)
+            return self.step("on_job_ended", **ended, runs=runs, error=error, cause=cause)
         if "first_block" in request["HyperParameters"]:
             return {"run": run["run"], "job": name, "status": "Completed", "reason": None}
-        return self.step("settle_run", **ended, runs=runs, status="Completed")
+        return self.step("on_job_ended", **ended, runs=runs, status="Completed")
 
     def _apply_decision(
         self, key: str, trial: Document, between: Callable[[], None] | None
@@ -183,7 +183,7 @@ class World:
         self.passes(20 * 3600)
         execution = f"{TRAIN}{NAME}-{self.production_runs}"
         begun = datetime.fromtimestamp(self.cloud.services.clock.now(), tz=UTC).isoformat()
-        run = self.step("read_flag", workload=NAME, execution=execution, started=begun,
+        run = self.step("begin_run", workload=NAME, execution=execution, started=begun,
                         scheduled=begun)  # fmt: skip
         attempt, waits = run["attempt"], 0
         while True:

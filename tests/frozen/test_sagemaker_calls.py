@@ -29,7 +29,7 @@ TOLD = (
 DESCRIBES, STOPS, TAGS = "describe_training_job", "stop_training_job", "add_tags"
 LISTS_TAGS = "list_tags"
 CALLS = {
-    "settle_run": {DESCRIBES, STOPS},
+    "on_job_ended": {DESCRIBES, STOPS},
     "judge_arms": {DESCRIBES, STOPS},
     "release_models": {DESCRIBES, TAGS},
     "abort_trial": {DESCRIBES, STOPS},
@@ -95,7 +95,7 @@ def in_progress(step: str) -> None:
     made.passes(7200)
     ended = {"run": run, "job": job.replace("-r0", "-r1"), "error": "E", "cause": "no answer"}
     given = {
-        "settle_run": {**trial, **ended, "runs": [{"run": run}]},
+        "on_job_ended": {**trial, **ended, "runs": [{"run": run}]},
         "judge_arms": {**trial, "round": 1, "runs": [
             {**ended, "status": "Failed", "infrastructure": True},
         ]},
@@ -128,7 +128,7 @@ def test_no_step_lists_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
         made = SCENARIOS[name]()
     keys = {"pk": {"S": f"workload#{NAME}"}, "sk": {"S": "run#0"}}
     made.step("project", Records=[{"dynamodb": {"Keys": keys, "SequenceNumber": "1"}}])
-    for step in ("settle_run", "judge_arms", "abort_trial", "sweep"):
+    for step in ("on_job_ended", "judge_arms", "abort_trial", "sweep"):
         in_progress(step)
 
     assert {*STEPS} == {*by_step}

@@ -46,7 +46,7 @@ GAINED = {
     "reasons": frozenset({"arm", "fix"}),
     "notes": frozenset({"arm"}),
     "limit": frozenset({"arm", "fix"}),
-    "answer": frozenset({"timed_out"}),  # of settle_run
+    "answer": frozenset({"timed_out"}),  # of on_job_ended
 }
 STRIPPED = "…"
 

@@ -27,8 +27,8 @@ OWN = {TAG: WORKLOAD}
 THROUGH_DYNAMODB = {"kms:ViaService": f"dynamodb.{REGION}.amazonaws.com"}
 # S3 asks for it to tell an object that is not there (API reference, GetObject).
 TELLS_ABSENT = (
-    "check_eligibility", "judge_arms", "plan_trial", "project", "read_flag", "record_decision",
-    "record_run", "settle_run", "watch_production", "write_report",
+    "check_eligibility", "judge_arms", "plan_trial", "project", "begin_run", "record_decision",
+    "record_run", "on_job_ended", "watch_production", "write_report",
 )  # fmt: skip
 
 

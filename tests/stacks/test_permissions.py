@@ -44,12 +44,12 @@ UNNARROWABLE = {
 @pytest.mark.parametrize(
     ("action", "resources", "owners"),
     [
-        ("ssm:PutParameter", [FLAGS], ("apply_flag", "read_flag", "record_run",
+        ("ssm:PutParameter", [FLAGS], ("apply_flag", "begin_run", "record_run",
                                        "watch_production")),
         ("ssm:DeleteParameter", [], ()),
         ("sagemaker:CreateTrainingJob", [JOBS], MACHINES),
         ("sagemaker:StopTrainingJob", [JOBS], (
-            "abort_trial", "acquire_lock", "evaluate", "judge_arms", "record_run", "settle_run",
+            "abort_trial", "acquire_lock", "evaluate", "judge_arms", "record_run", "on_job_ended",
             "sweep", "train",
         )),
         ("events:PutRule", [SYNC_RULE], MACHINES),
@@ -83,7 +83,7 @@ def test_an_action_is_allowed_to_exactly_these_roles_on_exactly_these_resources(
     [
         ("dynamodb:PutItem", {
             "abort_trial", "acquire_lock", "apply_flag", "ask_approval", "await_approval",
-            "close_approval", "judge_arms", "open_canary", "project", "read_flag",
+            "close_approval", "judge_arms", "open_canary", "project", "begin_run",
             "record_decision", "record_run", "sweep", "watch_production",
         }),
         ("dynamodb:DeleteItem", {"abort_trial", "acquire_lock", "release_lock", "sweep"}),
@@ -91,28 +91,28 @@ def test_an_action_is_allowed_to_exactly_these_roles_on_exactly_these_resources(
         ("dynamodb:Query", {
             "abort_trial", "acquire_lock", "apply_flag", "await_approval", "build_request",
             "check_eligibility", "close_approval", "judge_arms", "open_canary", "plan_trial",
-            "project", "read_flag", "record_run", "release_models", "sweep", "watch_production",
+            "project", "begin_run", "record_run", "release_models", "sweep", "watch_production",
             "weekly_digest",
         }),
         ("s3:DeleteObject", {"training"}),
         # For versions of 0.2.0 that running trials still call.
         ("sagemaker:ListTrainingJobs", {
-            "abort_trial", "acquire_lock", "judge_arms", "record_run", "settle_run", "sweep",
+            "abort_trial", "acquire_lock", "judge_arms", "record_run", "on_job_ended", "sweep",
         }),
         # Results are read by version, after a look whether there is but one.
-        ("s3:GetObjectVersion", {"judge_arms", "record_run", "settle_run", "sweep"}),
-        ("s3:ListBucketVersions", {"judge_arms", "record_run", "settle_run", "sweep"}),
+        ("s3:GetObjectVersion", {"judge_arms", "record_run", "on_job_ended", "sweep"}),
+        ("s3:ListBucketVersions", {"judge_arms", "record_run", "on_job_ended", "sweep"}),
         ("servicequotas:GetServiceQuota", {"plan_trial"}),
         ("servicequotas:GetAWSDefaultServiceQuota", {"plan_trial"}),
         ("servicequotas:ListServiceQuotas", {"plan_trial"}),
         ("s3:PutObject", {
             "apply_flag", "build_request", "check_eligibility", "judge_arms", "plan_trial",
-            "settle_run", "training", "watch_production", "write_report",
+            "on_job_ended", "training", "watch_production", "write_report",
         }),
         # Without s3:ListBucket, S3 answers 403 where the code expects 404.
         ("s3:ListBucket", {
             "abort_trial", "acquire_lock", "check_eligibility", "judge_arms", "plan_trial",
-            "project", "read_flag", "record_decision", "record_run", "settle_run", "sweep",
+            "project", "begin_run", "record_decision", "record_run", "on_job_ended", "sweep",
             "training", "watch_production", "weekly_digest", "write_report",
         }),
     ],
@@ -126,7 +126,7 @@ def test_an_action_is_allowed_to_exactly_these_roles(template, action, owners):
     [
         ("evaluate", "s3:GetObject", ["/experiments/*/requests/*"]),
         ("train", "s3:GetObject", ["/production/*/*/requests/*"]),
-        ("settle_run", "s3:PutObject", [
+        ("on_job_ended", "s3:PutObject", [
             "/experiments/*/ended/*", "/experiments/*/requests/*", "/experiments/*/stopped/*",
         ]),
         ("training", "s3:GetObject",

@@ -80,4 +80,4 @@ def test_a_round_is_stopped_with_what_the_role_allows(template: Any, services: A
     event = {**EVENT, **outcome("s0b0", "Failed"), "runs": runs, "error": "e", "cause": cause}
     on_job_ended(event, services=services)
 
-    assert [] == refused(template, "settle_run", services)
+    assert [] == refused(template, "on_job_ended", services)

@@ -55,9 +55,9 @@ TITLES = [step.name.title().replace("_", "") for step in STEPS]
 FUNCTIONS = roles(*TITLES)
 EVENTED = {"AbortTrial", "RecordRun", "WeeklyDigest", "Sweep"}  # called by rules
 MACHINES = r"(?:Evaluate|Train)/Machine/Role/DefaultPolicy"
-TRIALS = roles("CheckEligibility", "PlanTrial", "JudgeArms", "SettleRun", "OpenCanary",
+TRIALS = roles("CheckEligibility", "PlanTrial", "JudgeArms", "OnJobEnded", "OpenCanary",
                "RecordDecision", "AskApproval", "ApplyFlag", "ReleaseModels", "WriteReport",
-               "ReadFlag", "WatchProduction", "WeeklyDigest")  # fmt: skip
+               "BeginRun", "WatchProduction", "WeeklyDigest")  # fmt: skip
 JOBS = "Jobs/Policy"
 MAKERS = roles("PlanTrial", "BuildRequest")
 ACCOUNT = "<AWS::AccountId>"
@@ -79,23 +79,23 @@ ACCEPTED = (
              f"{TRIALS}|{roles('BuildRequest', 'RecordRun', 'Sweep', 'Project')}",
              "what any workload trains"),
     wildcard(rf"{BUCKET}/experiments/\*/(?:requests|stopped|ended)/\*",
-             f"{roles('JudgeArms', 'SettleRun')}|Evaluate/Machine/Role/DefaultPolicy",
+             f"{roles('JudgeArms', 'OnJobEnded')}|Evaluate/Machine/Role/DefaultPolicy",
              "requests, stops and ends of any trial"),
     wildcard(rf"{BUCKET}/production/\*/\*/requests/\*",
              f"{roles('BuildRequest')}|Train/Machine/Role/DefaultPolicy", "requests of any run"),
     wildcard(rf"{BUCKET}/(?:experiments|production)/\*/\*/jobs/\*/output/output\.tar\.gz",
-             roles("JudgeArms", "SettleRun", "RecordRun", "Sweep"), "results of any job"),
+             roles("JudgeArms", "OnJobEnded", "RecordRun", "Sweep"), "results of any job"),
     wildcard(rf"{BUCKET}/reports/\*", roles("WriteReport", "WatchProduction"), "any report"),
     wildcard(rf"{ARN}:execution:compilegate-prod-(?:evaluate|train):\*",
              roles("AcquireLock", "Sweep"), "any execution of the deployment's own machines"),
     wildcard(rf"{ARN}:training-job/cg-\*",
-             f"{MACHINES}|" + roles("AcquireLock", "JudgeArms", "SettleRun", "ReleaseModels",
+             f"{MACHINES}|" + roles("AcquireLock", "JudgeArms", "OnJobEnded", "ReleaseModels",
                                     "AbortTrial", "RecordRun", "Sweep"),
              "the deployment's own jobs"),
     wildcard(rf"{ARN}:training-job/\*", roles("RecordRun"),
              "a team names its jobs as it likes; they are read only"),
     wildcard(rf"{ARN}:parameter/compilegate/prod/workloads/\*/compiler",
-             roles("ApplyFlag", "ReadFlag", "RecordRun", "WatchProduction"), "the flags"),
+             roles("ApplyFlag", "BeginRun", "RecordRun", "WatchProduction"), "the flags"),
     wildcard(rf"arn:<AWS::Partition>:iam::{ACCOUNT}:role/(?:compilegate/)?prod-us-east-1-\*",
              f"{MACHINES}|{MAKERS}", "roles of jobs, made for any workload"),
     wildcard(r"<Functions\w+\.Arn>:\*", MACHINES,

@@ -36,7 +36,7 @@ ONLY_AFTER = [
     (TRAIN, "Train", {"LoadRequest"}),
     (TRAIN, "LoadRequest", {"BuildRequest"}),
     (TRAIN, "BuildRequest", {"IsOwnRun", "WaitForCapacity", "WhatNext"}),
-    (TRAIN, "IsOwnRun", {"ReadFlag"}),
+    (TRAIN, "IsOwnRun", {"BeginRun"}),
 ]
 
 

@@ -13,7 +13,7 @@ STATES = MACHINE["States"]
 
 def test_whose_workload_it_is_is_known_from_the_first_answer_that_tells():
     assert "{% null %}" == STATES["Begin"]["Assign"]["owner"]
-    for name in ("ReadFlag", "RecordRun", "RecordTeamRun"):
+    for name in ("BeginRun", "RecordRun", "RecordTeamRun"):
         assert "{% $states.result.Payload.owner %}" == STATES[name]["Assign"]["owner"]
     assert "{% $owner %}" == STATES["TrainBroke"]["Output"]["owner"]
 

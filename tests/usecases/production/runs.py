@@ -61,7 +61,7 @@ class Production:
         self.services.flags.write(FLAG, text)
 
     def begin(self, day: int = 1, execution: str | None = None) -> dict[str, Any]:
-        """ReadFlag of the execution of one day."""
+        """BeginRun of the execution of one day."""
         execution = execution or f"arn:aws:states:us-east-1:1:execution:train:{day}"
         event = {
             "workload": NAME, "execution": execution, "started": "2026-11-01T00:00:00.123Z",
