@@ -136,7 +136,7 @@ class Unseen:
 
 @pytest.mark.parametrize(
     ("name", "blind", "known"),
-    [("_lost_by", lambda *_: None, True), ("TrialFailed", Unseen, False)],
+    [("_refuse_if_lost", lambda *_: None, True), ("TrialFailed", Unseen, False)],
 )
 def test_without_its_last_look_a_stopped_trial_would_keep_the_lock(
     name: str, blind: object, known: bool, monkeypatch: pytest.MonkeyPatch
