@@ -47,7 +47,8 @@ class Screening:
     def table(self) -> FaultTable:
         """As evidence has it."""
         tried = FaultClass(**JOBS, faults=self.faults, missed=self.missed, date="2026-11-26")
-        return FaultTable(DIGEST, bounds=dict.fromkeys(PARTS, BOUND), classes=(tried,))
+        bounds = {f"{tried.kind_of_device}.{part}": BOUND for part in PARTS}
+        return FaultTable(DIGEST, bounds, classes=(tried,))
 
     def catches(self, arm: Arm, rng: np.random.Generator) -> bool:
         """Whether the check of the arm fails; drawn once for all its jobs."""

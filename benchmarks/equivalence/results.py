@@ -7,7 +7,6 @@ it costs an arm nothing but the wider level.
 from __future__ import annotations
 
 import json
-import platform
 from collections import Counter
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -85,7 +84,7 @@ def summary(records: Records, check: str, device: str) -> dict[str, Any]:
     return {
         "check": check,
         "torch": torch.__version__,
-        "device": f"{place}, {platform.machine()}",
+        "device": place,
         "date": datetime.now(UTC).date().isoformat(),
         "headroom": HEADROOM,
         "table": encoded(FaultTable(check, bounds, {}, tuple(classes))),
