@@ -12,7 +12,8 @@ pytestmark = pytest.mark.training
 CODE = f"""
 import json, sys
 sys.path.insert(0, {str(SCRIPTS)!r})
-import equivalence_cases as cases, equivalence_inputs as more
+import equivalence_beside as beside, equivalence_cases as cases, equivalence_inputs as more
+CASES = {{**cases.CASES, **beside.CASES, **more.CASES}}
 """
 # Above every sound one, below every fault that is planted.
 BOUND = 10.0
@@ -40,9 +41,7 @@ class Examined(dict):
         self._jobs = jobs
 
     def __missing__(self, name):
-        made = self._jobs.run_code(
-            CODE + f"print(json.dumps(cases.examined({{**cases.CASES, **more.CASES}}[{name!r}])))"
-        )
+        made = self._jobs.run_code(CODE + f"print(json.dumps(cases.examined(CASES[{name!r}])))")
         assert made["untouched"]
         return self.setdefault(name, made)
 
