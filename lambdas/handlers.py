@@ -57,7 +57,7 @@ STEPS: Mapping[str, Step] = {
     "begin_run": Step("production.begin_run:begin_run"),
     "build_request": Step("production.begin_run:build_request"),
     "record_run": Step("production.record_run:on_run_ended"),
-    "watch_production": Step("production.watch_production:watch_production"),
+    "review_production": Step("production.review_production:review_production"),
     # By the table's stream.
     "project": Step("fleet.project:project"),
     # By the clock.

@@ -122,7 +122,7 @@ STEPS = (
         # After a team's own run: nothing else compares its parameter with the ledger.
         can.write_flag,
     ), seconds=300, megabytes=1024, machine=TRAIN),
-    Step("watch_production", (
+    Step("review_production", (
         read(SPECS, REGISTRATIONS, RECORDS), can.tell_absent_from_denied,
         write(RECORDS, REPORTS), can.read_ledger, can.append_to_ledger, can.write_flag,
     ), seconds=120, megabytes=1024, machine=TRAIN),

@@ -48,7 +48,7 @@ RUN = {"workload": jsonata("$workload"), "run": jsonata("$run_id")}
 # The fields of the output, null until they have a value.
 EVENT_FIELDS = (
     "run_id", "arm", "why", "status", "reason", "counts", "verdict", "flag_changed",
-    "watch_failed", "notify_failed",
+    "review_failed", "notify_failed",
 )  # fmt: skip
 
 
@@ -63,7 +63,7 @@ def definition(functions: Mapping[str, str], *, bucket: str, topic_arn: str) -> 
             **_beginning(functions),
             **_attempt(functions, bucket),
             **_recorded(functions, topic_arn),
-            **_watched(functions, topic_arn),
+            **_reviewed(functions, topic_arn),
             **_endings(topic_arn),
             **_broken(topic_arn),
         },
@@ -160,7 +160,7 @@ def _recorded(functions: Mapping[str, str], topic_arn: str) -> State:
     return {
         "RecordRun": _record(functions, {**own, "wait_seconds": jsonata("$first_wait")}),
         "RecordTeamRun": _record(functions, team),
-        "WhatNext": choice(after, "Watch"),
+        "WhatNext": choice(after, "ReviewProduction"),
         "TellOfWaiting": notify(
             topic_arn, then="WaitForCapacity", catches=[go_on("WaitForCapacity", NOT_SENT)]
         ),
@@ -197,7 +197,7 @@ def _record(functions: Mapping[str, str], payload: Mapping[str, str]) -> State:
     return {**state, "Output": answer("tell")}
 
 
-def _watched(functions: Mapping[str, str], topic_arn: str) -> State:
+def _reviewed(functions: Mapping[str, str], topic_arn: str) -> State:
     """Judge what was recorded; a failure of this must not hide the run."""
     payload = {
         "subject": jsonata("'[compilegate] ' & $workload & ': a production run was not judged'"),
@@ -207,17 +207,17 @@ def _watched(functions: Mapping[str, str], topic_arn: str) -> State:
         ),
         "owner": jsonata("$owner"),
     }
-    watch = call(
-        functions["watch_production"],
+    review = call(
+        functions["review_production"],
         {**RUN, **EXECUTION},
         assign={"verdict": answer("verdict"), "flag_changed": answer("flag_changed")},
-        catches=[go_on("TellOfWatch", "watch_failed", payload)],
+        catches=[go_on("TellOfReview", "review_failed", payload)],
         then="HasNews",
     )
     return {
-        "Watch": watch,
-        "HasNews": choice({"$states.input.tell": "TellOfWatch"}, "HasModel"),
-        "TellOfWatch": notify(topic_arn, then="HasModel", catches=[go_on("HasModel", NOT_SENT)]),
+        "ReviewProduction": review,
+        "HasNews": choice({"$states.input.tell": "TellOfReview"}, "HasModel"),
+        "TellOfReview": notify(topic_arn, then="HasModel", catches=[go_on("HasModel", NOT_SENT)]),
         "HasModel": choice({"$next_step = 'failed'": "TellOfFailure"}, "Done"),
     }
 

@@ -403,7 +403,7 @@ def train(invocation: Invocation, workload: NameArgument, *, wait: WaitOption = 
         "attempts": [
             {key: value for key, value in asdict(run).items() if key != "at"} for run in view.runs
         ],
-        "watch": map_optional(view.review, Review.to_entry),
+        "review": map_optional(view.review, Review.to_entry),
         "flag": {"problem": problem, **asdict(flag)},
     }
     invocation.answer(

@@ -253,9 +253,9 @@ SIDE_BY_SIDE: dict[str, Scenario] = {
     "baseline run crashes": run("baseline-crashes", crash="baseline"),
     **{
         f"{state} fails": run(f"fails-{state.lower()}", state)
-        for state in ("BeginRun", "BuildRequest", "LoadRequest", "RecordRun", "Watch")
+        for state in ("BeginRun", "BuildRequest", "LoadRequest", "RecordRun", "ReviewProduction")
     },
-    "TellOfWatch fails": run("fails-tellofwatch", "TellOfWatch", "Watch"),
+    "TellOfReview fails": run("fails-tellofreview", "TellOfReview", "ReviewProduction"),
     "NotifyFailure fails": run("fails-notifyfailure", "NotifyFailure", crash="baseline"),
     "duplicate": _duplicate,
     "run stopped": _stopped_run,

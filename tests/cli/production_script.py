@@ -12,7 +12,7 @@ from compilegate.domain.production.registration import injected_fault
 from compilegate.domain.records.production import ProductionRun
 from compilegate.domain.workload.model import BASELINE
 from compilegate.usecases.production.begin_run import begin_run, load_begun
-from compilegate.usecases.production.watch_production import watch_production
+from compilegate.usecases.production.review_production import review_production
 from compilegate.usecases.records import spec_at
 from compilegate.usecases.trial.lock import acquire_lock, release_lock
 from tests.cli.trial_script import decided, executions
@@ -85,7 +85,7 @@ class Production:
         )  # fmt: skip
         entry = replace(ended, at=services.clock.now()).to_entry()
         services.ledger.raw.put_once(workload, ProductionRun.key_of(run=run, job=job), entry)
-        watch_production({"workload": workload, "run": run}, services=services)
+        review_production({"workload": workload, "run": run}, services=services)
 
     def _pass(self, seconds: int) -> None:
         clock = self.cloud.services.clock

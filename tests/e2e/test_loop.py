@@ -75,7 +75,7 @@ def test_a_metric_that_drops_in_production_alarms_is_checked_and_turned_off(prom
     ]
     assert ["quality_regressed"] == [reason["code"] for reason in decision["reasons"]]
     assert last["decision_id"] == replayed.decision_id
-    assert output.get("watch_failed") is None
+    assert output.get("review_failed") is None
     assert app.store.exists(
         f"s3://{app.store.bucket}/"
         + naming.probation_report_key(

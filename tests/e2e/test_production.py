@@ -214,10 +214,10 @@ def test_a_run_that_cannot_be_judged_is_recorded_and_reported(production, app):
     ended = workload.wait(execution)
 
     assert "SUCCEEDED" == ended["status"], ended.get("cause")
-    assert ended["output"]["watch_failed"]["error"]
+    assert ended["output"]["review_failed"]["error"]
     assert ended["output"]["notify_failed"] is None
     states = tasks(app, execution)
-    assert ("failed", "succeeded") == (states["Watch"], states["TellOfWatch"])
+    assert ("failed", "succeeded") == (states["ReviewProduction"], states["TellOfReview"])
     assert ["Completed"] == [run.status for run in workload.runs()]
 
 

@@ -201,8 +201,8 @@ class World:
             if answer["next"] not in ("wait", "rerun") or waits > 6:
                 break
             self.passes(answer["wait_seconds"] or 0)
-        if answer["next"] in ("watch", "failed"):
-            self.step("watch_production", workload=NAME, run=run["run"], execution=execution)
+        if answer["next"] in ("review", "failed"):
+            self.step("review_production", workload=NAME, run=run["run"], execution=execution)
 
     # Jobs
 

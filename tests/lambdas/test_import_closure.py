@@ -11,7 +11,7 @@ import pytest
 
 # Modules with code; neither a package that only describes itself is counted nor the descriptors of
 # compilers, of which every workload file needs each.
-MOST = {"watch_production": 87, "begin_run": 80, "record_run": 91, "judge_arms": 106}
+MOST = {"review_production": 87, "begin_run": 80, "record_run": 91, "judge_arms": 106}
 DESCRIPTORS = "compilegate.domain.compilers."
 LOADED = """
 import json, sys
@@ -48,6 +48,6 @@ def test_a_function_loads_no_more_than_it_needs(step: str, bundle: Path) -> None
 
 @pytest.mark.parametrize("apart", ["compilegate.report", "compilegate.cli"])
 def test_a_regression_is_turned_off_without_pages_and_screens(apart: str, bundle: Path) -> None:
-    modules = loaded("watch_production", bundle)
+    modules = loaded("review_production", bundle)
 
     assert not [name for name in modules if name.startswith(apart)]

@@ -28,7 +28,7 @@ THROUGH_DYNAMODB = {"kms:ViaService": f"dynamodb.{REGION}.amazonaws.com"}
 # S3 asks for it to tell an object that is not there (API reference, GetObject).
 TELLS_ABSENT = (
     "check_eligibility", "judge_arms", "plan_trial", "project", "begin_run", "record_decision",
-    "record_run", "on_job_ended", "watch_production", "write_report",
+    "record_run", "on_job_ended", "review_production", "write_report",
 )  # fmt: skip
 
 
@@ -108,7 +108,7 @@ def in_code(owner: str, template: Template) -> list[Call]:
         "open_canary": [answer],  # usecases/canary.py
         "await_approval": [answer],  # usecases/flag/approval.py
         "record_run": [tag],  # usecases/canary.py: close_after_run
-        "watch_production": [Call("ssm:PutParameter", FLAG)],  # a reversal
+        "review_production": [Call("ssm:PutParameter", FLAG)],  # a reversal
         "weekly_digest": [  # usecases/operations/weekly_digest.py
             Call("dynamodb:Query", table, {"dynamodb:LeadingKeys": ["fleet#0"]}),
         ],

@@ -45,7 +45,7 @@ UNNARROWABLE = {
     ("action", "resources", "owners"),
     [
         ("ssm:PutParameter", [FLAGS], ("apply_flag", "begin_run", "record_run",
-                                       "watch_production")),
+                                       "review_production")),
         ("ssm:DeleteParameter", [], ()),
         ("sagemaker:CreateTrainingJob", [JOBS], MACHINES),
         ("sagemaker:StopTrainingJob", [JOBS], (
@@ -84,14 +84,14 @@ def test_an_action_is_allowed_to_exactly_these_roles_on_exactly_these_resources(
         ("dynamodb:PutItem", {
             "abort_trial", "acquire_lock", "apply_flag", "ask_approval", "await_approval",
             "close_approval", "judge_arms", "open_canary", "project", "begin_run",
-            "record_decision", "record_run", "sweep", "watch_production",
+            "record_decision", "record_run", "sweep", "review_production",
         }),
         ("dynamodb:DeleteItem", {"abort_trial", "acquire_lock", "release_lock", "sweep"}),
         ("dynamodb:UpdateItem", set()),
         ("dynamodb:Query", {
             "abort_trial", "acquire_lock", "apply_flag", "await_approval", "build_request",
             "check_eligibility", "close_approval", "judge_arms", "open_canary", "plan_trial",
-            "project", "begin_run", "record_run", "release_models", "sweep", "watch_production",
+            "project", "begin_run", "record_run", "release_models", "sweep", "review_production",
             "weekly_digest",
         }),
         ("s3:DeleteObject", {"training"}),
@@ -107,13 +107,13 @@ def test_an_action_is_allowed_to_exactly_these_roles_on_exactly_these_resources(
         ("servicequotas:ListServiceQuotas", {"plan_trial"}),
         ("s3:PutObject", {
             "apply_flag", "build_request", "check_eligibility", "judge_arms", "plan_trial",
-            "on_job_ended", "training", "watch_production", "write_report",
+            "on_job_ended", "training", "review_production", "write_report",
         }),
         # Without s3:ListBucket, S3 answers 403 where the code expects 404.
         ("s3:ListBucket", {
             "abort_trial", "acquire_lock", "check_eligibility", "judge_arms", "plan_trial",
             "project", "begin_run", "record_decision", "record_run", "on_job_ended", "sweep",
-            "training", "watch_production", "weekly_digest", "write_report",
+            "training", "review_production", "weekly_digest", "write_report",
         }),
     ],
 )  # fmt: skip

@@ -57,7 +57,7 @@ EVENTED = {"AbortTrial", "RecordRun", "WeeklyDigest", "Sweep"}  # called by rule
 MACHINES = r"(?:Evaluate|Train)/Machine/Role/DefaultPolicy"
 TRIALS = roles("CheckEligibility", "PlanTrial", "JudgeArms", "OnJobEnded", "OpenCanary",
                "RecordDecision", "AskApproval", "ApplyFlag", "ReleaseModels", "WriteReport",
-               "BeginRun", "WatchProduction", "WeeklyDigest")  # fmt: skip
+               "BeginRun", "ReviewProduction", "WeeklyDigest")  # fmt: skip
 JOBS = "Jobs/Policy"
 MAKERS = roles("PlanTrial", "BuildRequest")
 ACCOUNT = "<AWS::AccountId>"
@@ -85,7 +85,7 @@ ACCEPTED = (
              f"{roles('BuildRequest')}|Train/Machine/Role/DefaultPolicy", "requests of any run"),
     wildcard(rf"{BUCKET}/(?:experiments|production)/\*/\*/jobs/\*/output/output\.tar\.gz",
              roles("JudgeArms", "OnJobEnded", "RecordRun", "Sweep"), "results of any job"),
-    wildcard(rf"{BUCKET}/reports/\*", roles("WriteReport", "WatchProduction"), "any report"),
+    wildcard(rf"{BUCKET}/reports/\*", roles("WriteReport", "ReviewProduction"), "any report"),
     wildcard(rf"{ARN}:execution:compilegate-prod-(?:evaluate|train):\*",
              roles("AcquireLock", "Sweep"), "any execution of the deployment's own machines"),
     wildcard(rf"{ARN}:training-job/cg-\*",
@@ -95,7 +95,7 @@ ACCEPTED = (
     wildcard(rf"{ARN}:training-job/\*", roles("RecordRun"),
              "a team names its jobs as it likes; they are read only"),
     wildcard(rf"{ARN}:parameter/compilegate/prod/workloads/\*/compiler",
-             roles("ApplyFlag", "BeginRun", "RecordRun", "WatchProduction"), "the flags"),
+             roles("ApplyFlag", "BeginRun", "RecordRun", "ReviewProduction"), "the flags"),
     wildcard(rf"arn:<AWS::Partition>:iam::{ACCOUNT}:role/(?:compilegate/)?prod-us-east-1-\*",
              f"{MACHINES}|{MAKERS}", "roles of jobs, made for any workload"),
     wildcard(r"<Functions\w+\.Arn>:\*", MACHINES,

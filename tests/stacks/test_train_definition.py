@@ -28,10 +28,10 @@ def test_the_answers_of_record_run_are_those_that_the_machine_asks_for():
 
 
 def test_a_run_that_could_not_be_judged_is_reported_and_ends_as_it_would():
-    (catcher,) = STATES["Watch"]["Catch"]
+    (catcher,) = STATES["ReviewProduction"]["Catch"]
 
     assert {"subject", "message", "owner"} == set(catcher["Output"])
-    assert {"error", "cause"} == set(catcher["Assign"]["watch_failed"])
+    assert {"error", "cause"} == set(catcher["Assign"]["review_failed"])
 
 
 def test_the_longest_run_ends_before_the_machines_own_limit():

@@ -15,7 +15,7 @@ from compilegate.domain.workload.model import Workload
 from compilegate.ports import Services
 from compilegate.usecases.flag.change_flag import change_flag
 from compilegate.usecases.planning import plan_trial
-from compilegate.usecases.production.watch_production import watch_production
+from compilegate.usecases.production.review_production import review_production
 from compilegate.usecases.records import Trial, load_plan, to_json
 from tests.domain.evidence_builder import (
     BASE_WALL,
@@ -103,8 +103,8 @@ def record(services: Services, number: int, arm: str = "compile", **changed: Any
 
 
 def watch(services: Services, run: str) -> dict[str, Any]:
-    """What TRAIN's state Watch does after the run."""
-    return watch_production({"workload": WORKLOAD, "run": run}, services=services)
+    """What TRAIN's state ReviewProduction does after the run."""
+    return review_production({"workload": WORKLOAD, "run": run}, services=services)
 
 
 def run_and_watch(
@@ -112,7 +112,7 @@ def run_and_watch(
 ) -> dict[str, Any]:
     """A run, recorded and watched."""
     run = record(services, number, arm, **changed)
-    return watch_production({"workload": WORKLOAD, "run": run.run}, services=services)
+    return review_production({"workload": WORKLOAD, "run": run.run}, services=services)
 
 
 def follow(services: Any, numbers: range, **candidates: Any) -> dict[str, Any]:

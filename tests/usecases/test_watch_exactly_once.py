@@ -10,7 +10,7 @@ from compilegate.domain.flag import Flag
 from compilegate.domain.flag_change import EVALUATE
 from compilegate.domain.records.flags import FlagVersion
 from compilegate.usecases.flag.change_flag import change_flag
-from compilegate.usecases.production.watch_production import watch_production
+from compilegate.usecases.production.review_production import review_production
 from tests import fakes
 from tests.usecases.production_builder import (
     WORKLOAD,
@@ -60,10 +60,10 @@ def two_crashes(dies_at: int) -> tuple[Any, list[str]]:
     real = services.store.put, services.ledger.raw.put_once, services.flags.write
     made = writes(services, dies_at)
     try:
-        watch_production(event, services=services)
+        review_production(event, services=services)
     except SystemExit:
         services.store.put, services.ledger.raw.put_once, services.flags.write = real
-        watch_production(event, services=services)
+        review_production(event, services=services)
     return services, made
 
 
@@ -101,7 +101,7 @@ def look_alone(services: Any, run: str) -> None:
 
     ledger.entries = stale
     try:
-        watch_production({"workload": WORKLOAD, "run": run}, services=services)
+        review_production({"workload": WORKLOAD, "run": run}, services=services)
     finally:
         ledger.entries = real
 
@@ -112,7 +112,7 @@ def test_a_look_counts_as_after_the_runs_it_has_seen_though_the_clock_knows_only
     promote(services)
     run = record(services, 1, ended_at=services.clock.seconds + 90_000.7)
     services.clock.seconds = int(run.ended_at)
-    watch_production({"workload": WORKLOAD, "run": run.run}, services=services)
+    review_production({"workload": WORKLOAD, "run": run.run}, services=services)
     (entry,) = [e for e in entries(services) if e["kind"] == "watch"]
 
     assert entry["at"] >= run.ended_at
@@ -122,7 +122,7 @@ def test_late_events_come_to_the_same_decision(services: Any) -> None:
     promote(services)
     runs = [record(services, n).run for n in (3, 1, 2)]
     keys = {
-        watch_production({"workload": WORKLOAD, "run": run}, services=services)["decision_key"]
+        review_production({"workload": WORKLOAD, "run": run}, services=services)["decision_key"]
         for run in runs
     }
 
@@ -141,12 +141,12 @@ def test_a_late_revert_leaves_alone_what_was_turned_on_meanwhile(by: str, servic
                         details={"trial": "newer123"})  # fmt: skip
     change_flag(WORKLOAD, newer, services=services)
 
-    answer = watch_production(event, services=services)
+    answer = review_production(event, services=services)
 
     assert not answer["flag_changed"]
     assert ("b48", True) == (flag_of(services).candidate, flag_of(services).enabled)
     assert ["enable", "enable"] == [entry["action"] for entry in flag_entries(services)]
-    assert answer == watch_production(event, services=services)
+    assert answer == review_production(event, services=services)
 
 
 def broken_off(services: Any) -> dict[str, str]:

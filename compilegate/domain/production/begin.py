@@ -282,7 +282,7 @@ def _is_held_back(inputs: BeginInput) -> bool:
 def _without_stale(inputs: BeginInput) -> FlagReading:
     """The flag as the run may follow it: off where what it would train is unproven.
 
-    The flag itself is changed after the run (watch_production.py), which also reports it.
+    The flag itself is changed after the run (review_production.py), which also reports it.
     """
     reading, jobs = inputs.reading, inputs.jobs
     if reading.promotion is None or inputs.proven is None:

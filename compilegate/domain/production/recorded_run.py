@@ -26,7 +26,7 @@ TIMEOUT = "States.Timeout"
 # Status of a run that gave up waiting for capacity, beside SageMaker's own.
 NOT_RUN = "NotRun"
 # What the TRAIN machine does next.
-WATCH, RERUN, WAIT, FAILED, END = "watch", "rerun", "wait", "failed", "end"
+REVIEW, RERUN, WAIT, FAILED, END = "review", "rerun", "wait", "failed", "end"
 
 # The daily pass reads the runs that began so long ago, and older ones that the row names. Lost
 # ends are looked for as long as the queue of dead letters keeps their events (stacks/stack.py).
@@ -238,7 +238,7 @@ def _what_next(run: ProductionRun) -> str:
     untreated = run.arm != BASELINE and run.without_change
     # Without evidence nothing is known of the run, but its model is there.
     if not failed(run) and not untreated:
-        return WATCH
+        return REVIEW
     return FAILED if run.arm == BASELINE else RERUN
 
 
@@ -252,7 +252,7 @@ def may_go_on(runs: Sequence[ProductionRun], *, since: float) -> bool:
         return True
     last = max(runs, key=lambda run: attempts.attempt_number(run.job))
     step = _what_next(last)
-    return step == RERUN or (step != WATCH and last.at >= since)
+    return step == RERUN or (step != REVIEW and last.at >= since)
 
 
 def runs_in_progress(past: WorkloadHistory, before: Iterable[str]) -> tuple[str, ...]:

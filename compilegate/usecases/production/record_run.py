@@ -149,7 +149,7 @@ def record_team_run(event: Mapping[str, Any], *, services: Services) -> dict[str
     repair_if_possible(workload, services)
     answer: dict[str, Any] = write(
         recorded_run.run_answer(
-            recorded_run.WATCH if run.counts else recorded_run.END, run, registered.owner
+            recorded_run.REVIEW if run.counts else recorded_run.END, run, registered.owner
         )
     )
     return answer

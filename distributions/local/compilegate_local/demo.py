@@ -56,7 +56,7 @@ from compilegate.domain.workload.model import BASELINE
 from compilegate.place import INSTALLED, PROJECT, work_folder
 from compilegate.usecases.flag.change_flag import flag_versions, latest_flag
 from compilegate.usecases.flag.override import find_candidate, set_by_hand
-from compilegate.usecases.production.watch_production import watch_production
+from compilegate.usecases.production.review_production import review_production
 from compilegate.usecases.registration import RegisterOptions
 from compilegate_local import TEMPLATES
 
@@ -377,7 +377,7 @@ class Month:
         if not self._changed_by:
             return None
         event = {"workload": self.workload, "run": self._changed_by}
-        written = watch_production(event, services=self._cloud.services)
+        written = review_production(event, services=self._cloud.services)
         return {key: written[key] for key in ("subject", "message") if key in written} or None
 
     def phase(self, text: str) -> None:

@@ -35,7 +35,7 @@ from compilegate.domain.records.trials import TrialDecided
 from compilegate.ports import Ledger
 from compilegate.usecases.production import announce_review
 from compilegate.usecases.production.begin_run import begin_run
-from compilegate.usecases.production.watch_production import watch_production
+from compilegate.usecases.production.review_production import review_production
 from compilegate.usecases.records import load_registered, to_json
 from tests import fakes
 from tests.domain.evidence_builder import CENTRE, FINGERPRINT
@@ -162,7 +162,7 @@ class Play:
         self.services.ledger.append(WORKLOAD, run)
         if event.which % 7:  # else its watch failed
             look = {"workload": WORKLOAD, "run": run.run}
-            self.answers.append(watch_production(look, services=self.services, judge=judge))
+            self.answers.append(review_production(look, services=self.services, judge=judge))
 
     def begin(self, event: Event, now: int) -> None:
         times = {"started": now, "scheduled": now - event.which % (6 * HOUR)}

@@ -171,7 +171,7 @@ def test_a_job_that_still_trains_is_not_recorded_as_ended(promoted):
 
     assert [] == promoted.runs()
     assert "InProgress" == promoted.services.jobs.describe(promoted.job)["TrainingJobStatus"]
-    assert "watch" == promoted.completes()["next"]
+    assert "review" == promoted.completes()["next"]
 
 
 def test_one_that_still_trains_after_its_time_is_stopped_and_recorded(promoted):
@@ -232,24 +232,24 @@ def test_a_step_that_dies_between_the_ledger_and_the_trial_is_made_good_by_repea
     with pytest.raises(OSError, match="time is up"):
         promoted.record()
 
-    assert "watch" == promoted.record()["next"]
+    assert "review" == promoted.record()["next"]
     assert [promoted.runs()[0]] * 2 == heard
 
 
 # What a completed job left: what follows, whether it counts, and a word of the reason.
 NESTED = b'{"schema": 1, "finished": true, "fingerprint": ' + b'{"a":' * 100_000
 LEFT = {
-    "as asked": (summary_tar(), "watch", True, ""),
+    "as asked": (summary_tar(), "review", True, ""),
     "diverged": (
         summary_tar(finished=False, metrics={}, reason="loss is NaN"), "rerun", True, "NaN"),
     "compiler not applied": (
         summary_tar(compiler={"requested": "torch_compile", "applied": False}), "rerun", True, ""),
-    "nothing": (None, "watch", False, "no evidence"),
-    "garbage": (b"no archive", "watch", False, "cannot be read"),
-    "empty": (b"", "watch", False, "cannot be read"),
-    "nested too deeply": (tarball({"evidence/summary.json": NESTED}), "watch", False, ""),
+    "nothing": (None, "review", False, "no evidence"),
+    "garbage": (b"no archive", "review", False, "cannot be read"),
+    "empty": (b"", "review", False, "cannot be read"),
+    "nested too deeply": (tarball({"evidence/summary.json": NESTED}), "review", False, ""),
     **{
-        f"{key}: {str(value)[:20]}": (summary_tar(**{key: value}), "watch", False, words)
+        f"{key}: {str(value)[:20]}": (summary_tar(**{key: value}), "review", False, words)
         for key, value, words in (
             ("metrics", {"other": 1.0}, "eval_accuracy"),
             ("metrics", {"eval_accuracy": float("nan")}, "metric"),
@@ -288,7 +288,7 @@ def test_an_output_too_large_to_be_read_is_a_run_without_evidence_and_says_why(p
 
     answer = promoted.record()
 
-    assert ("watch", False) == (answer["next"], answer["counts"])
+    assert ("review", False) == (answer["next"], answer["counts"])
     (run,) = promoted.runs()
     assert "1000000000000 bytes" in run.reason
     assert "/opt/ml/checkpoints" in run.reason
@@ -304,7 +304,7 @@ def test_a_reader_that_stumbles_costs_the_evidence_and_not_the_run(
     monkeypatch.setattr(job_evidence, "quality_run", stumbles)
     promoted.ends("Completed", output=summary_tar())
 
-    assert "watch" == promoted.record()["next"]
+    assert "review" == promoted.record()["next"]
     (run,) = promoted.runs()
     assert (False, {}) == (run.counts, run.result)
     assert "no evidence of" in caplog.text
@@ -348,7 +348,7 @@ def test_other_types_train_the_baseline_and_are_no_evidence(caplog):
     assert P4 == production.attempt["instance_type"]
     production.fails(CAPACITY)
     assert G5 == production.attempt["instance_type"]
-    assert "watch" == production.completes()["next"]
+    assert "review" == production.completes()["next"]
 
     (run,) = production.runs()
     assert ("baseline", "fallback", G5, False, None) == (

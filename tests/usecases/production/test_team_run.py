@@ -67,7 +67,7 @@ def test_it_is_recorded_with_what_its_tags_and_its_output_say(production):
 
     answer = recorded(production)
 
-    assert ("watch", SOUND.owner) == (answer["next"], answer["owner"])
+    assert ("review", SOUND.owner) == (answer["next"], answer["owner"])
     (run,) = production.runs()
     assert answer["run"] == run.run
     assert 0.91 == run.result["metric"]
@@ -145,7 +145,7 @@ def test_an_overwritten_parameter_is_repaired_for_the_pipelines_next_run(product
         production.services.flags.read = forbidden
     team_job(production, leaves=summary_tar())
 
-    assert "watch" == recorded(production)["next"]
+    assert "review" == recorded(production)["next"]
     assert 1 == len(production.runs())
     assert readable is (production.services.flags.values[FLAG] == ON.to_json())
 

@@ -52,7 +52,7 @@ from compilegate.usecases.records import (
 FINAL = (REVERT, PERMANENT)
 
 
-def watch_production(
+def review_production(
     event: Mapping[str, Any], *, services: Services, judge: Judge = judge_production
 ) -> dict[str, Any]:
     """Judge production after a run (``workload``, ``run``) and act on it; safe to repeat.
