@@ -107,8 +107,8 @@ class Ledger:
 
     def recent(self, workload: str, since: float) -> WorkloadHistory:
         """Its runs from epoch second ``since`` on, and all else but reviews, in two reads."""
-        *windows, _ = ledger_keys.windows("", since)
-        entries = chain(*(self.raw.entries(workload, *window) for window in windows))
+        others, _, runs = ledger_keys.windows("", since)
+        entries = chain(*(self.raw.entries(workload, *window) for window in (others, runs)))
         return history(entries, since=since)
 
     def enough(

@@ -20,7 +20,7 @@ DRAIN_ENTRIES = "drain#"
 # Classes of the equivalence check that a deployment has revoked, and restored.
 EQUIVALENCE_ENTRIES = "equivalence#"
 REGISTERED_ENTRIES = "registered#"
-REVIEW_ENTRIES = "watch#"
+REVIEW_ENTRIES = "review#"
 
 # Below and above every key, and above every key that begins with what it follows: keys are of
 # letters, digits and signs between the two.
@@ -41,9 +41,9 @@ def windows(prefix: str, since: float) -> list[tuple[str, str]]:
     """
     first_run = naming.trial_id(max(0, round(1000 * (since - CLOCKS_APART_SECONDS))))
     rows = (
-        (LOWEST, RUN_ENTRIES),
-        (f"{RUN_ENTRIES}{first_run}", REVIEW_ENTRIES),
-        (f"{REVIEW_ENTRIES}{first_run}", HIGHEST),
+        (LOWEST, REVIEW_ENTRIES),
+        (f"{REVIEW_ENTRIES}{first_run}", RUN_ENTRIES),
+        (f"{RUN_ENTRIES}{first_run}", HIGHEST),
     )
     clipped = [(max(first, prefix), min(last, f"{prefix}{HIGHEST}")) for first, last in rows]
     return [(first, last) for first, last in clipped if first < last]

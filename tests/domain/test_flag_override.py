@@ -101,7 +101,7 @@ def test_an_override_that_says_something_else_is_another_change(other: dict[str,
 
 def test_an_override_after_a_machines_change_is_a_new_one() -> None:
     first = change()
-    machine = made_of(first, version=2, change_id="watch#1#revert", by="train")
+    machine = made_of(first, version=2, change_id="review#1#revert", by="train")
 
     assert first.change_id != change(versions=(made_of(first), machine)).change_id
 

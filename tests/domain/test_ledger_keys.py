@@ -10,13 +10,13 @@ from compilegate.domain import ledger_keys, naming
 
 APART = ledger_keys.CLOCKS_APART_SECONDS
 NOW = 1_790_000_000
-KEYS_OF_A_RUN = ("run#{}#begun", "run#{}#wait#0", "run#{}#cg-w-{}-p0-r0", "watch#{}")
+KEYS_OF_A_RUN = ("run#{}#begun", "run#{}#wait#0", "run#{}#cg-w-{}-p0-r0", "review#{}")
 OTHER_KEYS = (
     "approval#0mabc123#answer", "canary#0mabc123#001", "drain#00000001", "flag#00000001",
     "ignored#zz-job", "registered#00000001", "swept#001790000000", "trial#0mabc123#started",
     "trial#zzzzzzzz#probation/d", "unlocked#001790000000",
 )  # fmt: skip
-PREFIXES = ("", "run#", "watch#", "trial#", "flag#", "canary#0mabc123#", "unlocked#")
+PREFIXES = ("", "run#", "review#", "trial#", "flag#", "canary#0mabc123#", "unlocked#")
 
 
 @given(

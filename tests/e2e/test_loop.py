@@ -61,7 +61,7 @@ def test_a_metric_that_drops_in_production_alarms_is_checked_and_turned_off(prom
         output = workload.succeed()
         if not workload.flag()["enabled"]:
             break
-    watches = workload.entries("watch")
+    watches = workload.entries("review")
     last = workload.entries("flag")[-1]
     place = f"decisions/{workload.name}/{workload.running.trial}/probation/{last['decision_id']}"
     decision = json.loads(app.store.get(f"{place}.json"))
@@ -106,7 +106,7 @@ def test_a_probation_that_held_is_permanent_and_the_next_job_change_makes_it_sta
     assert ("baseline", "stale") == (run.arm, run.why)
     assert ("stale", False) == (workload.flag()["state"], workload.flag()["enabled"])
     assert ["batch_size_changed"] == [
-        reason["code"] for reason in workload.entries("watch")[-1]["changed"]
+        reason["code"] for reason in workload.entries("review")[-1]["changed"]
     ]
 
 

@@ -119,7 +119,7 @@ def follow(services: Any, numbers: range, **candidates: Any) -> dict[str, Any]:
     """Each time the run that is asked for; ``candidates`` says what is wrong with theirs."""
     answer: dict[str, Any] = {}
     for number in numbers:
-        watches = [e for e in entries(services) if e["kind"] == "watch"]
+        watches = [e for e in entries(services) if e["kind"] == "review"]
         step = max(watches, key=lambda e: e["at"])["next"] if watches else None
         run = (step or {"runs": [{"arm": "compile", "confirm": False}]})["runs"][0]
         wrong = candidates if run["arm"] == "compile" else {}

@@ -129,7 +129,7 @@ def half_a_thousand(services: Any) -> None:
 
 
 def reviews(services: Any) -> list[Any]:
-    return [one for one in services.ledger.raw.entries(WORKLOAD) if one["kind"] == "watch"]
+    return [one for one in services.ledger.raw.entries(WORKLOAD) if one["kind"] == "review"]
 
 
 def page_of(services: Any) -> tuple[Any, Any]:

@@ -66,7 +66,7 @@ def edit_quality(services: Any, **changes: Any) -> None:
 
 
 def looks(services: Any) -> list[Any]:
-    return [entry for entry in entries(services) if entry["kind"] == "watch"]
+    return [entry for entry in entries(services) if entry["kind"] == "review"]
 
 
 @dataclass(frozen=True)

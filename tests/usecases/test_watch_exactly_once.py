@@ -94,7 +94,7 @@ def look_alone(services: Any, run: str) -> None:
         result = real(workload, prefix, last)
         if last is None:
             return result
-        return [e for e in result if e["kind"] not in ("watch", "probation") and not late(e)]
+        return [e for e in result if e["kind"] not in ("review", "probation") and not late(e)]
 
     def late(entry: Any) -> bool:
         return bool(entry["kind"] == "flag" and entry["by"] == "train")
@@ -113,7 +113,7 @@ def test_a_look_counts_as_after_the_runs_it_has_seen_though_the_clock_knows_only
     run = record(services, 1, ended_at=services.clock.seconds + 90_000.7)
     services.clock.seconds = int(run.ended_at)
     review_production({"workload": WORKLOAD, "run": run.run}, services=services)
-    (entry,) = [e for e in entries(services) if e["kind"] == "watch"]
+    (entry,) = [e for e in entries(services) if e["kind"] == "review"]
 
     assert entry["at"] >= run.ended_at
 
@@ -165,6 +165,6 @@ def broken_off(services: Any) -> dict[str, str]:
         watch(services, run)
     services.ledger.raw.put_once = kept
     assert (
-        "revert" == next(e for e in entries(services) if e["kind"] == "watch")["change"]["action"]
+        "revert" == next(e for e in entries(services) if e["kind"] == "review")["change"]["action"]
     )
     return {"workload": WORKLOAD, "run": run}

@@ -301,7 +301,7 @@ def _planned(
     # turned the candidate on, a stale promotion is reported to them and the flag stays.
     theirs = promotion.by_human and action == STALE
     return PlannedTransition(
-        change_id=f"watch#{promotion.version}#{action}",
+        change_id=f"review#{promotion.version}#{action}",
         action=action,
         value=flag.to_json(),
         reason="; ".join(reason.message for reason in reasons),

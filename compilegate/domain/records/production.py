@@ -210,8 +210,8 @@ class Review(LedgerRecord):
     first.
     """
 
-    kind = "watch"
-    key_form = "watch#{run}"
+    kind = "review"
+    key_form = "review#{run}"
 
     at: int
     run: str

@@ -125,7 +125,7 @@ def test_every_field_of_a_row() -> None:
     assert ("image", "source") == row.stale
     assert -7_000_000 == row.saved.micro_usd
     assert {"registered": 2, "flag": 2, "trial": 2} == row.entries
-    assert {"run": RUNS[-1].key, "watch": f"watch#{RUNS[-1].run}"} == row.upto
+    assert {"run": RUNS[-1].key, "review": f"review#{RUNS[-1].run}"} == row.upto
     assert (now, FOLD, 0) == (row.read_at, row.fold, row.unread)
 
 
@@ -151,7 +151,7 @@ def test_a_ledger_is_read_as_a_whole_where_the_row_before_does_not_say_enough() 
         return base_of("w", of, changed, now=now)
 
     assert row == base(row) == base(row, f"run#{new}#j", "flag#1", "lock")
-    assert Row("w") == base(row, f"run#{new}#j", f"watch#{old}")
+    assert Row("w") == base(row, f"run#{new}#j", f"review#{old}")
     assert Row("w") == base(None) == base(replace(row, fold=FOLD - 1))
     assert Row("w") == base(replace(row, unread=1)) == base(row, now=now - 1)
     assert -math.inf == read_since(Row("w"))
@@ -180,7 +180,7 @@ def test_a_row_lags_where_it_does_not_cover_what_was_read() -> None:
 
 
 # The fold's number, and the digest of what it makes of the recorded ledgers.
-ROWS_OF_FOLD = (1, "0c6e5ccc948df9a1")
+ROWS_OF_FOLD = (1, "e5d05557aa1f883c")
 
 
 def test_the_same_ledgers_give_the_same_rows_unless_the_fold_has_its_next_number() -> None:

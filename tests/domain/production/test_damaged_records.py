@@ -59,6 +59,6 @@ def test_a_flag_is_not_taken_from_an_earlier_version_than_the_damaged_one(change
 
 
 def test_a_record_read_for_itself_says_what_is_wrong() -> None:
-    with pytest.raises(UnreadableRecordError, match=r"kind 'watch'.*damaged.*Fix: "):
-        Review.from_entry({"kind": "watch", "at": 5})
-    assert isinstance(ledger.read({"kind": "watch"}), DamagedRecord)
+    with pytest.raises(UnreadableRecordError, match=r"kind 'review'.*damaged.*Fix: "):
+        Review.from_entry({"kind": "review", "at": 5})
+    assert isinstance(ledger.read({"kind": "review"}), DamagedRecord)
