@@ -258,7 +258,7 @@ class FurthestApart:
         """For people."""
         ratio = "not a number" if self.ratio is None else f"{self.ratio:.3g} times eager's"
         text = f"the error of {self.part} ({self.where}) is {ratio}"
-        return f"{text}, and rounding makes it {self.bound:g} times at most"
+        return f"{text}, and its bound is {self.bound:g}"
 
 
 @dataclass(frozen=True)

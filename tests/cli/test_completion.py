@@ -50,7 +50,7 @@ def completed(
 def test_commands_and_options_are_completed(
     invoke: Invoke, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert ["register", "run", "report"] == completed("r", invoke, monkeypatch)
+    assert ["run", "report", "register"] == completed("r", invoke, monkeypatch)
     assert "--jsonl" in completed("judge --js", invoke, monkeypatch)
     assert ["junit"] == completed("export --to ju", invoke, monkeypatch)
 

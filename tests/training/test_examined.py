@@ -155,6 +155,13 @@ trained = Kept(torch, Compiler())
 trained.training([torch.ones(2, requires_grad=True)])
 consumed = Kept(torch, Compiler())
 consumed.training([stream])
+
+class Locked:
+    def __copy__(self):
+        raise TypeError
+
+failing = Kept(torch, Compiler())
+failing.evaluating([Locked()])
 print(json.dumps({
     "as many as the first ones": kept(*FIRST),
     "a new shape that compiled": kept(*FIRST, (2, "train"), (4, "")),
@@ -163,7 +170,7 @@ print(json.dumps({
     "an evaluation that compiled": kept(*FIRST, (4, "evaluate"), (4, "evaluate"), (4, "evaluate")),
     "the last call of all": kept(*FIRST, (2, "train")),
     "more shapes than copies": kept(*FIRST, *[(10 + n, "") for n in range(COPIES)], (9, "train")),
-    "consumed": list(stream), "trained": [trained.differentiated, consumed.differentiated],
+    "a copy that fails": failing.missed, "consumed": list(stream), "trained": [trained.differentiated, consumed.differentiated],
 }))
 """
 
@@ -173,6 +180,7 @@ def test_batches_are_kept_as_they_were_before_the_run_used_them(jobs):
     done = jobs.run_code(KEPT)
 
     assert ([0, 1, 2], [True, False]) == (done.pop("consumed"), done.pop("trained"))
+    assert 1 == done.pop("a copy that fails"), "what is compiled from then on is not seen"
     first = [4, 3, 4, 4]
     assert {
         "as many as the first ones": [first, [], 0, 0, True],

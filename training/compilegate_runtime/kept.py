@@ -132,6 +132,7 @@ class Kept:
             keep(batch)
         except Exception:  # noqa: BLE001 - whatever a script's batch is, its run goes on
             self._keeps = False
+            self.missed += 1  # graphs that are compiled from here on are not seen
 
     def _copied(self, batch):
         """A copy on the processor, and the device of each tensor."""

@@ -191,7 +191,12 @@ def shown(checked: Mapping[str, Any] | None) -> dict[str, Any]:
         for group in diagnosis["groups"][:ROWS]
     ]  # fmt: skip
     stages = [f"{name} {_figure(ratio)}" for name, ratio in diagnosis["stages"].items()]
-    return {"groups": cells, "stages": ", ".join(stages), "unseen": check.unseen if check else ()}
+    return {
+        "groups": cells,
+        "stages": ", ".join(stages),
+        "unseen": check.unseen if check else (),
+        "job_class": check.job_class.words if check and check.job_class else "",
+    }
 
 
 def _figure(value: float | None) -> str:
