@@ -170,7 +170,8 @@ print(json.dumps({
     "an evaluation that compiled": kept(*FIRST, (4, "evaluate"), (4, "evaluate"), (4, "evaluate")),
     "the last call of all": kept(*FIRST, (2, "train")),
     "more shapes than copies": kept(*FIRST, *[(10 + n, "") for n in range(COPIES)], (9, "train")),
-    "a copy that fails": failing.missed, "consumed": list(stream), "trained": [trained.differentiated, consumed.differentiated],
+    "a copy that fails": failing.missed, "consumed": list(stream),
+    "trained": [trained.differentiated, consumed.differentiated],
 }))
 """
 
