@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from functools import partial
 from itertools import takewhile
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from compilegate.domain import naming
 from compilegate.domain.claims import Claims, claims_of, command_at, decision_notification
@@ -19,10 +19,12 @@ from compilegate.domain.production.history import promotions
 from compilegate.domain.reasons import Reason
 from compilegate.domain.records.flags import FlagVersion
 from compilegate.ports import Services
-from compilegate.report.render import Report, render
 from compilegate.report.statements import shown_reasons
 from compilegate.report.trial_report import UNDECIDED, ReportInput, TrialReport
 from compilegate.usecases import records
+
+if TYPE_CHECKING:
+    from compilegate.report.render import Report
 
 MOST_EARLIER = 8
 
@@ -51,6 +53,9 @@ def save_report(
     trial: records.Trial, services: Services, changes: Versions = ()
 ) -> tuple[Report, str, str | None]:
     """The report as it stands now, where its HTML lies and the link to it."""
+    # What reads a report alone, such as an export, needs no templates.
+    from compilegate.report.render import render  # noqa: PLC0415
+
     report = render(trial_report(trial, services, changes))
     key_of = partial(naming.report_key, trial.workload, trial.trial)
     return report, *records.save_pages(report.texts, key_of, services)
