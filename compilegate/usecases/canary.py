@@ -28,7 +28,7 @@ def open_canary(event: Mapping[str, Any], *, services: Services) -> dict[str, An
 
     ``event`` has the trial, ``execution``, ``round``, ``runs`` ({arm, seed} as the judge asked)
     and ``timeout_seconds``. A repeated step waits with a token of its own. Raises
-    WorkloadLockedError where the trial has lost the lock: nobody waits for the round then.
+    WorkloadLockedError where the trial has lost the lock, so that no trial waits for the round.
     """
     trial, now, token = Trial.from_event(event), services.clock.now(), str(event["token"])
     until = now + int(event["timeout_seconds"])
