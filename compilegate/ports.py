@@ -114,19 +114,19 @@ class Ledger:
     def enough(
         self,
         workload: str,
-        past: WorkloadHistory,
+        history: WorkloadHistory,
         times: Iterable[float],
         is_enough: Callable[[WorkloadHistory], bool],
     ) -> WorkloadHistory:
-        """``past`` where it is enough, else the history since the first of these times that is.
+        """``history`` where it is enough, else the history since the first of these times that is.
 
         Where none is, it is that since the last of them.
         """
         for since in times:
-            if is_enough(past):
+            if is_enough(history):
                 break
-            past = self.history(workload, since=since)
-        return past
+            history = self.history(workload, since=since)
+        return history
 
     def put_once(self, workload: str, record: LedgerRecordT) -> LedgerRecordT:
         """Write the record, or return the one that is already there.

@@ -98,9 +98,9 @@ def cell(name: str, value: Value, now: float) -> str:
     if value is None:
         return UNKNOWN
     if name in TIMES and not isinstance(value, str):
-        past = max(now - value, 0)
-        hours = f"{past / 3600:.0f} h" if past >= HOURS_FROM else duration(past)
-        return hours if past < DAYS_FROM else f"{past / 86_400:.0f} d"
+        age = max(now - value, 0)
+        hours = f"{age / 3600:.0f} h" if age >= HOURS_FROM else duration(age)
+        return hours if age < DAYS_FROM else f"{age / 86_400:.0f} d"
     if isinstance(value, str):
         return value.replace(" ", ", ") if name == "needs" else value
     return money(value) if name.endswith("_usd") else count(value)

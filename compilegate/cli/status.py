@@ -36,7 +36,7 @@ DETAILED, ASKED, LOCKED = 20, 5, 500
 # Parts of the document that are empty where a workload has none of it.
 OF_A_WORKLOAD = ("running", "locks", "approvals", "production", "ignored_jobs", "trials")
 Document = dict[str, Any]
-Pasts = Mapping[str, WorkloadHistory]  # by workload
+Histories = Mapping[str, WorkloadHistory]  # by workload
 UNDER_WAY, WAITS = "under way", "waits for machines"
 
 
@@ -48,8 +48,9 @@ def read_status(cloud: Cloud, workload: str | None, fleet: Fleet) -> Document:
     services, now = cloud.services, cloud.services.clock.now()
     names = [workload] if workload else fleet.names
     detailed = names if len(names) <= DETAILED else []
-    pasts = dict(zip(detailed, at_once(lambda name: _past(name, services), detailed), strict=True))
-    running = _running(cloud, workload, fleet, pasts)
+    recent = at_once(lambda name: _recent_history(name, services), detailed)
+    histories = dict(zip(detailed, recent, strict=True))
+    running = _running(cloud, workload, fleet, histories)
     mark = drain_mark(services.ledger)
     urgent = [
         (row, [need.code for need in row.due(now)])
@@ -65,22 +66,26 @@ def read_status(cloud: Cloud, workload: str | None, fleet: Fleet) -> Document:
         "locks": [asdict(lock) for lock in services.locks.locks_of(locked[:LOCKED])],
         "approvals": _approvals(cloud, asked),
         # Running ones included; newest first over all workloads.
-        "production": _newest_first([run for past in pasts.items() for run in _runs(*past)]),
-        "ignored_jobs": _newest_first(
-            [job for past in pasts.items() for job in _ignored_jobs(*past)]
+        "production": _newest_first(
+            [run for history in histories.items() for run in _runs(*history)]
         ),
-        "trials": _trials(cloud, pasts, [one["execution"] for one in running]),
+        "ignored_jobs": _newest_first(
+            [job for history in histories.items() for job in _ignored_jobs(*history)]
+        ),
+        "trials": _trials(cloud, histories, [one["execution"] for one in running]),
         "undetailed": len(names) - len(detailed),
     }
 
 
-def _past(workload: str, services: Services) -> WorkloadHistory:
-    """A workload's past without runs that are too old to be among its last or under way."""
+def _recent_history(workload: str, services: Services) -> WorkloadHistory:
+    """A workload's history without runs that are too old to be among its last or under way."""
     recent = services.ledger.history(workload, since=services.clock.now() - RUN_SECONDS)
     return recent if len(recent.runs) >= LAST else services.ledger.history(workload)
 
 
-def _running(cloud: Cloud, workload: str | None, fleet: Fleet, pasts: Pasts) -> list[Document]:
+def _running(
+    cloud: Cloud, workload: str | None, fleet: Fleet, histories: Histories
+) -> list[Document]:
     """Executions in progress, with the phase that the row names, where it names the trial.
 
     ``carried`` are the canary runs that one waits for, None where they were not looked up.
@@ -91,7 +96,7 @@ def _running(cloud: Cloud, workload: str | None, fleet: Fleet, pasts: Pasts) -> 
         name, _, trial = state.name.rpartition("-")
         carried = [
             {"round": one.round, "arms": [run.arm for run in one.runs], "until": one.until}
-            for one in pasts.get(name, WorkloadHistory()).rounds_of(trial)
+            for one in histories.get(name, WorkloadHistory()).rounds_of(trial)
             if one.closed is None and cloud.services.clock.now() < one.until
         ]
         if workload in (None, name):
@@ -102,7 +107,7 @@ def _running(cloud: Cloud, workload: str | None, fleet: Fleet, pasts: Pasts) -> 
     return running
 
 
-def _trials(cloud: Cloud, pasts: Pasts, running: Collection[str]) -> list[Document]:
+def _trials(cloud: Cloud, histories: Histories, running: Collection[str]) -> list[Document]:
     """The last trials of each workload that ended, newest first over all of them.
 
     ``report_missing`` is the command that writes the report of a decision without one, where the
@@ -110,8 +115,8 @@ def _trials(cloud: Cloud, pasts: Pasts, running: Collection[str]) -> list[Docume
     """
     rows: list[Document] = []
     store = cloud.services.store
-    for name, past in pasts.items():
-        records: list[TrialDecided | TrialFailed] = [*past.decided, *past.failed]
+    for name, history in histories.items():
+        records: list[TrialDecided | TrialFailed] = [*history.decided, *history.failed]
         records.sort(key=lambda record: record.key)
         records.sort(key=lambda record: record.at, reverse=True)
         own: list[Document] = [{"workload": name, **one.to_entry()} for one in records[:LAST]]
@@ -148,7 +153,7 @@ def _approvals(cloud: Cloud, workloads: Sequence[str]) -> list[Document]:
     return sorted(approvals, key=lambda one: one["asked_at"])
 
 
-def _runs(workload: str, past: WorkloadHistory) -> list[Document]:
+def _runs(workload: str, history: WorkloadHistory) -> list[Document]:
     """The last production runs, oldest first; of one under way, job, counts and USD are None."""
     ended = [
         {
@@ -156,27 +161,27 @@ def _runs(workload: str, past: WorkloadHistory) -> list[Document]:
             "arm": run.arm, "why": run.why, "status": run.status, "counts": run.counts,
             "reason": run.reason, "usd": run.usd,
         }
-        for run in past.runs
+        for run in history.runs
     ]  # fmt: skip
     recent = time.time() - RUN_SECONDS
-    waits = {wait.run: wait.reason for wait in sorted(past.waits, key=lambda wait: wait.key)}
+    waits = {wait.run: wait.reason for wait in sorted(history.waits, key=lambda wait: wait.key)}
     under_way = [
         {
             "workload": workload, "run": one.run, "job": None, "at": one.at,
             "arm": one.arm, "why": one.why, "status": WAITS if one.run in waits else UNDER_WAY,
             "counts": None, "reason": waits.get(one.run) or one.flag_explanation, "usd": None,
         }
-        for one in past.begun
-        if one.run not in past.ended_runs and one.at > recent
+        for one in history.begun
+        if one.run not in history.ended_runs and one.at > recent
     ]  # fmt: skip
     rows: list[Document] = [*ended, *under_way]
     return sorted(rows, key=lambda one: one["at"])[-LAST:]
 
 
-def _ignored_jobs(workload: str, past: WorkloadHistory) -> list[Document]:
+def _ignored_jobs(workload: str, history: WorkloadHistory) -> list[Document]:
     """The last jobs that did not count, since the workload was registered last."""
-    since = past.registrations[-1].at if past.registrations else 0
-    ignored = [one for one in past.records if isinstance(one, IgnoredJob) and one.at >= since]
+    since = history.registrations[-1].at if history.registrations else 0
+    ignored = [one for one in history.records if isinstance(one, IgnoredJob) and one.at >= since]
     return [
         {"workload": workload, **one.to_entry(), "fix": advice(one.code)}
         for one in sorted(ignored, key=lambda one: one.at)[-LAST:]

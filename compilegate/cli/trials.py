@@ -162,7 +162,7 @@ class Watcher(ABC):
         """Names of its jobs that had not ended when it was last read."""
         return [name for name, job in self._jobs.items() if job.active]
 
-    def _past(self, prefix: str) -> WorkloadHistory:
+    def _history(self, prefix: str) -> WorkloadHistory:
         return self._cloud.services.ledger.history(self.trial.workload, prefix)
 
     def _read_jobs(
@@ -209,13 +209,13 @@ class TrialWatcher(Watcher):
         if active:
             return "speed gate" if active[0].arm is None else "full runs"
         if self._plan is not None and self._plan.is_canary:
-            past = self._past(ledger_keys.CANARY_ENTRIES)
-            rounds = open_rounds(past, self._cloud.services.clock.now())
+            history = self._history(ledger_keys.CANARY_ENTRIES)
+            rounds = open_rounds(history, self._cloud.services.clock.now())
             own = [run.arm for one in rounds if one.trial == self.trial.trial for run in one.runs]
             if own:
                 return f"waits for production: {', '.join(own)}"
         key = ApprovalRequested.key_of(trial=self.trial.trial)
-        if jobs and any(one.trial == self.trial.trial for one in self._past(key).open_approvals):
+        if jobs and any(one.trial == self.trial.trial for one in self._history(key).open_approvals):
             return "waits for approval, see compilegate status"
         return "judging" if jobs else "checking, planning"
 
@@ -282,7 +282,7 @@ class RunWatcher(Watcher):
         begun, jobs = self._begun, tuple[JobView, ...]()
         if begun is not None:
             jobs = self._read_jobs(self._new_names(begun), partial(self._placed, begun))
-        runs = self._past(ledger_keys.run_entries(run)).runs
+        runs = self._history(ledger_keys.run_entries(run)).runs
         return View(
             trial=self.trial,
             state=state,
@@ -291,7 +291,7 @@ class RunWatcher(Watcher):
             stage=self._stage(state, jobs, ended=bool(runs)),
             begun=begun,
             runs=runs,
-            review=self._past(Review.key_of(run=run)).review_of(run),
+            review=self._history(Review.key_of(run=run)).review_of(run),
         )
 
     def _stage(self, state: ExecutionState, jobs: Sequence[JobView], *, ended: bool) -> str:
@@ -306,12 +306,12 @@ class RunWatcher(Watcher):
         return "waits for machines" if jobs else "building the job"
 
     def _new_names(self, begun: BegunRun) -> Iterable[str]:
-        past = self._past(ledger_keys.run_entries(self.trial.trial))
-        recorded = [run.job for run in past.runs]
-        return [*recorded, *names_of_run(self.trial.workload, begun, past)]
+        history = self._history(ledger_keys.run_entries(self.trial.trial))
+        recorded = [run.job for run in history.runs]
+        return [*recorded, *names_of_run(self.trial.workload, begun, history)]
 
     def _placed(self, begun: BegunRun, job: JobView) -> JobView:
-        waits = self._past(ledger_keys.wait_entries(self.trial.trial)).waits
+        waits = self._history(ledger_keys.wait_entries(self.trial.trial)).waits
         attempt = attempt_of(attempt_number(job.name), waits)
         run, usd = naming.trial_job_prefix(self.trial.workload, self.trial.trial), None
         with suppress(InvalidInputError, NotFoundError):

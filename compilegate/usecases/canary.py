@@ -59,8 +59,8 @@ def open_canary(event: Mapping[str, Any], *, services: Services) -> dict[str, An
         number = len(opened.tokens)
         waiting = production.CanaryToken(now, opened.trial, opened.round, number, token)
         services.ledger.put_once(workload, waiting)
-    past = services.ledger.history(workload, since=opened.at)
-    ending = opened.closed or canary.round_ending(opened, past)
+    history = services.ledger.history(workload, since=opened.at)
+    ending = opened.closed or canary.round_ending(opened, history)
     if not ending:
         return {"round": opened.round, "closed": None}
     # An earlier wait ended before it was reported.
@@ -79,11 +79,11 @@ def close_after_run(
     unknown. The ledger is read after the run was recorded: of two runs that end at once, the
     later one sees both.
     """
-    past = services.ledger.history(workload, CANARY_ENTRIES)
-    waiting = [one.at for one in past.rounds if not one.reported]
+    history = services.ledger.history(workload, CANARY_ENTRIES)
+    waiting = [one.at for one in history.rounds if not one.reported]
     if waiting:  # a trial waits for runs, which begin once its round is open
-        past = services.ledger.history(workload, since=min(waiting))
-    over, is_too_late = canary.effect_of_run(run, past, job)
+        history = services.ledger.history(workload, since=min(waiting))
+    over, is_too_late = canary.effect_of_run(run, history, job)
     if is_too_late:
         services.jobs.tag(run.job, {naming.TAG_RELEASE: REJECTED})
     for one, reason in over:
@@ -134,8 +134,8 @@ def tag_models(trial: Trial, released: str | None, services: Services) -> dict[s
     tagged: dict[str, Any] = {RELEASED: [], REJECTED: []}
     opened = services.ledger.history(trial.workload, canary_entries(trial.trial)).rounds
     since = min((one.at for one in opened), default=services.clock.now())
-    past = services.ledger.history(trial.workload, since=since)
-    for run in canary.held_runs(past, trial.trial):
+    history = services.ledger.history(trial.workload, since=since)
+    for run in canary.held_runs(history, trial.trial):
         value = RELEASED if run.arm == released else REJECTED
         services.jobs.tag(run.job, {naming.TAG_RELEASE: value})
         tagged[value].append(run.job)

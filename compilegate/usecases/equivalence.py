@@ -46,12 +46,12 @@ def revoked_classes(ledger: Ledger) -> list[ClassRevoked]:
 
     Raises UnreadableRecordError where one cannot be read. A damaged restoration counts for nothing.
     """
-    past = ledger.history(DEPLOYMENT, EQUIVALENCE_ENTRIES)
-    for record in past.damaged:
+    history = ledger.history(DEPLOYMENT, EQUIVALENCE_ENTRIES)
+    for record in history.damaged:
         if record.kind == ClassRevoked.kind:
             raise record.error
-    restored = {one.decision_id for one in past.records if isinstance(one, ClassRestored)}
-    revoked = (one for one in past.records if isinstance(one, ClassRevoked))
+    restored = {one.decision_id for one in history.records if isinstance(one, ClassRestored)}
+    revoked = (one for one in history.records if isinstance(one, ClassRevoked))
     return [one for one in revoked if one.decision_id not in restored]
 
 

@@ -64,12 +64,12 @@ def check_eligibility(event: Mapping[str, Any], *, services: Services) -> dict[s
     """Record the eligibility; where nothing is eligible, record that as the decision."""
     trial = Trial.from_event(event)
     workload = load_spec(services.store, trial).workload
-    past = services.ledger.history(trial.workload)
+    history = services.ledger.history(trial.workload)
     eligibility = check(
         workload,
         facts_for_workload(workload, services.settings),
         region=services.settings.region,
-        measured=past_overheads(trial.workload, past, services.store),
+        measured=past_overheads(trial.workload, history, services.store),
     )
     save_record(services.store, trial, "eligibility", eligibility.to_dict())
     decision_key = None
@@ -82,21 +82,21 @@ def check_eligibility(event: Mapping[str, Any], *, services: Services) -> dict[s
 def plan_trial(event: Mapping[str, Any], *, services: Services) -> dict[str, Any]:
     """Record the plan; a refusal is recorded as an inconclusive decision with its reason."""
     trial, store, settings = Trial.from_event(event), services.store, services.settings
-    spec, past = load_spec(store, trial), services.ledger.history(trial.workload)
+    spec, history = load_spec(store, trial), services.ledger.history(trial.workload)
     context = TrialContext(
         trial=trial.trial,
         spec_key=trial.spec_key,
         execution=str(event["execution"]),
         source_key=spec.source_key,
         started_at=services.clock.now(),
-        quality_mode=mode_of_trial(spec, past, store),
+        quality_mode=mode_of_trial(spec, history, store),
     )
     days, now = spec.workload.policy.cooldown_days, context.started_at
-    plan = cooling_down(past.flags, days, now=now, workload=trial.workload) or plan_for(
+    plan = cooling_down(history.flags, days, now=now, workload=trial.workload) or plan_for(
         spec.workload,
         settings,
         quotas=services.quotas,
-        measured=past_overheads(trial.workload, past, store),
+        measured=past_overheads(trial.workload, history, store),
         quality_runs=context.quality_mode.used,
         notes=spec.notes,
     )
@@ -118,7 +118,7 @@ def plan_trial(event: Mapping[str, Any], *, services: Services) -> dict[str, Any
     }
 
 
-def mode_of_trial(spec: Spec, past: WorkloadHistory, store: ObjectStore) -> QualityMode:
+def mode_of_trial(spec: Spec, history: WorkloadHistory, store: ObjectStore) -> QualityMode:
     """The mode of a trial of ``spec``, by its registration and its workload's history."""
     name = spec.workload.name
     try:
@@ -128,7 +128,7 @@ def mode_of_trial(spec: Spec, past: WorkloadHistory, store: ObjectStore) -> Qual
         return quality_mode(spec.job, None, None, WorkloadHistory())
     except InvalidInputError as error:
         return QualityMode(spec.workload.policy.quality_runs, SHADOW, str(error))
-    return quality_mode(spec.job, registration, produced.job, past)
+    return quality_mode(spec.job, registration, produced.job, history)
 
 
 # The plan that a workload would get today.
@@ -196,7 +196,7 @@ def _rehearsed(
 
 
 def past_overheads(
-    workload: str, past: WorkloadHistory, store: ObjectStore
+    workload: str, history: WorkloadHistory, store: ObjectStore
 ) -> tuple[MeasuredOverhead, ...]:
     """Compile seconds that the last decided trials of a workload measured, oldest first.
 
@@ -204,7 +204,7 @@ def past_overheads(
     estimate: a document that cannot be read counts as one that is gone.
     """
     overheads: list[MeasuredOverhead] = []
-    for one in sorted(past.decided, key=lambda one: one.key)[-TRIALS_READ:]:
+    for one in sorted(history.decided, key=lambda one: one.key)[-TRIALS_READ:]:
         decision = find_decision(store, one.decision_key)
         if decision is None:
             continue

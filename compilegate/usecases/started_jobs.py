@@ -73,21 +73,21 @@ def names_of_runs(trial: Trial, runs: Iterable[naming.RunId]) -> list[str]:
 
 
 def jobs_of_run(
-    workload: str, begun: BegunRun, past: WorkloadHistory, services: Services
+    workload: str, begun: BegunRun, history: WorkloadHistory, services: Services
 ) -> Described:
     """The jobs of a production run that may not be recorded, described."""
-    return services.jobs.describe_all(names_of_run(workload, begun, past))
+    return services.jobs.describe_all(names_of_run(workload, begun, history))
 
 
-def names_of_run(workload: str, begun: BegunRun, past: WorkloadHistory) -> Iterable[str]:
+def names_of_run(workload: str, begun: BegunRun, history: WorkloadHistory) -> Iterable[str]:
     """The names that jobs of a production run may have that are not recorded.
 
     An attempt begins once the one before it is recorded: every try of the latest and of the one
     that follows, and of each before them the tries that nothing waited for.
     """
     jobs = [
-        *(run.job for run in past.runs if run.run == begun.run),
-        *(wait.job for wait in past.waits_of(begun.run)),
+        *(run.job for run in history.runs if run.run == begun.run),
+        *(wait.job for wait in history.waits_of(begun.run)),
     ]
     latest = max(map(attempt_number, jobs), default=-1)
     names = [

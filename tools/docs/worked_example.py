@@ -63,11 +63,11 @@ def _quality(of: dict[tuple[str, str], dict[str, Any]]) -> list[tuple[str, str, 
     difference, spread, df = (of["quality", name] for name in ("D", "s", "df"))
     level, tail = (of["quality", name] for name in ("a(n)", "p"))
     a, p = level["inputs"], tail["inputs"]
-    n, beside, past = (df["inputs"][name] for name in ("n", "n_b", "n_0"))
+    n, beside, before = (df["inputs"][name] for name in ("n", "n_b", "n_0"))
     return [
         ("difference D", f"{difference['inputs']['mean(x)']:.5f} − "
          f"{difference['inputs']['mu']:.5f}", f"{difference['value']:.5f}"),
-        (f"spread s, df {past - 1} + {beside - 1} + {n - 1}",
+        (f"spread s, df {before - 1} + {beside - 1} + {n - 1}",
          f"√max({spread['inputs']['pooled']:.3g}, {spread['inputs']['own']:.3g})",
          f"{spread['value']:.6f}"),
         ("chance of this at a loss of m",

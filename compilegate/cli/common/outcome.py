@@ -191,11 +191,11 @@ def newest_decision(
     """The newest decided trial of a workload, of all without one, or the trial with this id."""
     services = cloud.services
     names = workload_names(services.store) if workload is None else [workload]
-    pasts = at_once(lambda name: services.ledger.history(name, TRIAL_ENTRIES), names)
+    histories = at_once(lambda name: services.ledger.history(name, TRIAL_ENTRIES), names)
     decided = [
         (Trial(name, decision.trial, ""), decision)
-        for name, past in zip(names, pasts, strict=True)
-        for decision in past.decided
+        for name, history in zip(names, histories, strict=True)
+        for decision in history.decided
         if trial in (None, decision.trial)
     ]
     return max(decided, key=lambda pair: pair[1].at, default=None)

@@ -129,7 +129,7 @@ def _quality(fields: Fields) -> Quality:
 
 def _without_other_history(evidence: Evidence) -> Evidence:
     """A trial's evidence without a history of another set than its runs were scored on."""
-    past, known = evidence.quality.history, evidence.quality.history_set
+    history, known = evidence.quality.history, evidence.quality.history_set
     today = {identity for arm in evidence.arms for identity in arm.evaluation_sets}
     if (
         known is None
@@ -138,7 +138,7 @@ def _without_other_history(evidence: Evidence) -> Evidence:
     ):
         return evidence
     quality = replace(evidence.quality, history=())
-    return replace(evidence, quality=quality, history_left_out=len(past))
+    return replace(evidence, quality=quality, history_left_out=len(history))
 
 
 def recorded_spend(document: Mapping[str, Any]) -> float | None:

@@ -268,10 +268,10 @@ def speed_monitor(evidence: Evidence, promoted: Arm, speedup: float | None) -> M
             evidence.history_wall_seconds, theirs.of(baseline.quality), ours.of(promoted.quality),
         )
     )  # fmt: skip
-    past = history + base
+    earlier = history + base
     gain = math.log(speedup or policy.min_mean_speedup)
-    if mine and past:
-        gain = mean(mine) - mean(past)
+    if mine and earlier:
+        gain = mean(mine) - mean(earlier)
     least = math.log(policy.min_proven_speedup) + log_price_ratio(promoted, evidence)
     of_baseline = {run.order for run in baseline.probation}
 
@@ -283,7 +283,7 @@ def speed_monitor(evidence: Evidence, promoted: Arm, speedup: float | None) -> M
         code="speedup_gone",
         noun="ln(wall clock)",
         figure=figure,
-        old=past,
+        old=earlier,
         spread=max(_spread(history, base, mine) or WALL_SD, LEAST_WALL_SD),
         shift=max(gain - least, 2 * LEAST_WALL_SD),
         checked_shift=max(gain - least, LEAST_CHECKED_SHIFT),

@@ -210,22 +210,22 @@ def _measured(candidate: Arm, evidence: Evidence) -> Source | None:
         list(map(math.log, ComparableWalls(arm, evidence).of(arm.full_runs)))
         for arm in (candidate, baseline)
     )
-    past: Sequence[float] = list(map(math.log, evidence.history_wall_seconds))
+    earlier: Sequence[float] = list(map(math.log, evidence.history_wall_seconds))
     if evidence.quality.early_stopping and stop_early(candidate, baseline):
-        past = ()  # their steps are not known
-    if not ours or not (today or past):
+        earlier = ()  # their steps are not known
+    if not ours or not (today or earlier):
         return None
-    variance, df = moderated([ours, today, past], WALL_SD)
-    if allowed_drift(past, today, variance) > KAPPA:  # today's runs contradict them
-        past = ()
-    weight = history_weight(len(past))
-    total = weight * mean(past) if past else 0.0
+    variance, df = moderated([ours, today, earlier], WALL_SD)
+    if allowed_drift(earlier, today, variance) > KAPPA:  # today's runs contradict them
+        earlier = ()
+    weight = history_weight(len(earlier))
+    total = weight * mean(earlier) if earlier else 0.0
     reference = (total + math.fsum(today)) / (weight + len(today))
     return Source(
         log=reference - mean(ours),
         variance=variance * (1 / len(ours) + 1 / (weight + len(today))),
         df=df,
-        baseline_runs=len(past) + len(today),
+        baseline_runs=len(earlier) + len(today),
         candidate_runs=len(ours),
     )
 

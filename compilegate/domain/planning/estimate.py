@@ -133,13 +133,13 @@ def plan_proof(
     )
     if design is None:
         return None
-    history, past = Samples((), (), quality.history), len(quality.history)
+    history, count = Samples((), (), quality.history), len(quality.history)
     spread = math.sqrt(history.pooled_variance or 0.0)
-    if past < ENOUGH_HISTORY or not spread:
+    if count < ENOUGH_HISTORY or not spread:
         runs = min(ASSUMED_RUNS, design.n_max)
         enough = significant(quality.margin / design.provable_margin(runs), 2)
         basis = (
-            f"{past} past runs {'do not differ' if past else 'are on record'}, so the spread of "
+            f"{count} past runs {'do not differ' if count else 'are on record'}, so the spread of "
             f"{quality.metric} from run to run is unknown: {runs} runs of a candidate are assumed"
             f", enough where it differs by {enough} or less"
         )
@@ -154,8 +154,8 @@ def plan_proof(
         else f"{needed} runs of a candidate prove it with 80% chance if nothing is lost"
     )
     basis = (
-        f"{quality.metric} differs by {significant(spread)} from run to run over {past} past runs, "
-        f"{significant(spread / quality.margin, 2)} of the margin of {quality.margin:g}: {chance}"
+        f"{quality.metric} differs by {significant(spread)} from run to run over {count} past runs,"
+        f" {significant(spread / quality.margin, 2)} of the margin of {quality.margin:g}: {chance}"
     )
     return Proof(needed or design.n_max, design.n_max, design.history, basis, refused, mode)
 

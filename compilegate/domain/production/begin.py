@@ -59,7 +59,7 @@ class FlagReading:
 
 
 def read_flag(
-    name: str, text: str | None, past: WorkloadHistory, *, error: str | None = None
+    name: str, text: str | None, history: WorkloadHistory, *, error: str | None = None
 ) -> FlagReading:
     """The flag as parameter and ledger have it; a damaged ledger never prevents training either.
 
@@ -68,7 +68,7 @@ def read_flag(
     is on, this run follows neither: off may be meant, and on is not proven.
     """
     try:
-        versions = past.flags
+        versions = history.flags
     except UnreadableRecordError as damaged:
         return FlagReading(text=text, problem=UNREADABLE, explanation=str(damaged))
     if error is not None:

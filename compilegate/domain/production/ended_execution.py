@@ -48,14 +48,14 @@ class EndedExecution:
 
 
 def unrecorded_attempts(
-    workload: str, begun: BegunRun, past: WorkloadHistory, jobs: Iterable[str]
+    workload: str, begun: BegunRun, history: WorkloadHistory, jobs: Iterable[str]
 ) -> list[attempts.AttemptEnd]:
     """The attempts of a run that the ledger does not have.
 
     ``jobs`` are those of the run. Of a run without any job it is the first, which never was.
     """
-    waits = past.waits_of(begun.run)
-    recorded = {run.job for run in past.runs if run.run == begun.run}
+    waits = history.waits_of(begun.run)
+    recorded = {run.job for run in history.runs if run.run == begun.run}
     unrecorded = sorted({*jobs} - recorded - {wait.job for wait in waits})
     if not unrecorded and not recorded:
         unrecorded = [naming.job_base(workload, begun.run, naming.attempt(0))]

@@ -35,29 +35,30 @@ def windows(now: float, run: str | None = None) -> list[float]:
     return [*(min(now - days * DAY_SECONDS, began) for days in WINDOWS_DAYS), -math.inf]
 
 
-def _complete_since(past: WorkloadHistory, longest: float) -> float:
-    """From when on ``past`` has all runs, by their start, and all reviews."""
+def _complete_since(history: WorkloadHistory, longest: float) -> float:
+    """From when on ``history`` has all runs, by their start, and all reviews."""
     # What was never registered does not run; who registers it has a clock of their own.
-    first = next(iter(past.registrations), None)
-    if first is not None and first.revision == 1 and first.at >= past.since + CLOCKS_APART_SECONDS:
+    first = next(iter(history.registrations), None)
+    known_since = history.since + CLOCKS_APART_SECONDS
+    if first is not None and first.revision == 1 and first.at >= known_since:
         return -math.inf
-    return past.since + longest
+    return history.since + longest
 
 
 def enough_to_begin(
-    past: WorkloadHistory, now: Situation, workload: Workload, *, run: str, at: int
+    history: WorkloadHistory, now: Situation, workload: Workload, *, run: str, at: int
 ) -> bool:
     """Whether ``run``, which begins at epoch second ``at``, is chosen as from everything.
 
-    ``now`` is the situation as ``past`` has it, ``workload`` what production trains.
+    ``now`` is the situation as ``history`` has it, ``workload`` what production trains.
     """
-    since, flag = _complete_since(past, longest_run_seconds(workload)), now.reading.flag
+    since, flag = _complete_since(history, longest_run_seconds(workload)), now.reading.flag
     if since == -math.inf:
         return True
     # Its number follows from those of earlier runs, and whether it is held back from the last one.
-    if not any(one.run < run for one in past.begun):
+    if not any(one.run < run for one in history.begun):
         return False
-    if any(one.at < past.since for one in open_rounds(past, at)):
+    if any(one.at < history.since for one in open_rounds(history, at)):
         return False
     if not flag.enabled or since <= flag_since(flag):
         return True
@@ -77,22 +78,24 @@ class Before:
     launched_by: frozenset[str] = frozenset()
 
 
-def before_window(past: WorkloadHistory, promotion: Promotion, *, longest: float) -> Before | None:
-    """What lies before the window of ``past``, by the reviews in it; None where they do not say.
+def before_window(
+    history: WorkloadHistory, promotion: Promotion, *, longest: float
+) -> Before | None:
+    """What lies before the window of ``history``, by the reviews in it; None where they do not say.
 
     The reviews of a promotion that is permanent count its runs on, and see one more each.
     """
-    since = _complete_since(past, longest)
+    since = _complete_since(history, longest)
     if since <= promotion.at:
         return Before()
     since = max(since, promotion.since)
-    reviews = past.reviews_of(promotion.trial, since=math.ceil(since))
+    reviews = history.reviews_of(promotion.trial, since=math.ceil(since))
     if promotion.flag.state != watch.PERMANENT or not reviews:
         return None
     # What one has seen each with a larger count has seen as well: this one all that have a review.
     last = max(reviews, key=lambda one: (one.runs, one.at))
     reviewed = {one.run for one in reviews}
-    runs = watch.watched_runs(past.runs, promotion).runs
+    runs = watch.watched_runs(history.runs, promotion).runs
     after = [(run.run, max(run.at, run.ended_at) - last.at) for run in runs]
     if any(-RECORD_SECONDS < seconds <= 0 and run not in reviewed for run, seconds in after):
         return None
@@ -101,17 +104,17 @@ def before_window(past: WorkloadHistory, promotion: Promotion, *, longest: float
 
 
 def enough_to_review(
-    past: WorkloadHistory,
+    history: WorkloadHistory,
     promotion: Promotion,
     evidence: Mapping[str, Any] | None,
     *,
     longest: float,
 ) -> bool:
     """Whether a review comes out as from everything; ``evidence`` as in review.py."""
-    since = _complete_since(past, longest)
+    since = _complete_since(history, longest)
     if since == -math.inf:
         return True
-    runs = [run for run in past.runs if run.started_at >= since]
+    runs = [run for run in history.runs if run.started_at >= since]
     judged = watch.watched_runs(runs, promotion).runs
     row = watch.row_at_the_end(judged, promotion)
     is_quiet = promotion.flag.state == watch.PERMANENT and not row
@@ -121,7 +124,9 @@ def enough_to_review(
         earlier = [run for run in runs if run.started_at < promotion.at]
         return len(watch.history_runs(evidence, earlier)) >= watch.HISTORY_RUNS
     if evidence is None:
-        return any(one.at >= since for one in past.reviews_of(promotion.trial, since=promotion.at))
+        return any(
+            one.at >= since for one in history.reviews_of(promotion.trial, since=promotion.at)
+        )
     # Without a run that went well the row of those that did not may have begun earlier.
     mine = [run for run in judged if run.arm == promotion.candidate]
     went_well = any(run.finished and not run.without_change for run in mine)
@@ -129,7 +134,7 @@ def enough_to_review(
         is_quiet
         and went_well
         and _enough_for_speed(runs, promotion.candidate, since)
-        and before_window(past, promotion, longest=longest) is not None
+        and before_window(history, promotion, longest=longest) is not None
     )
 
 

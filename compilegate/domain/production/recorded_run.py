@@ -255,16 +255,16 @@ def may_go_on(runs: Sequence[ProductionRun], *, since: float) -> bool:
     return step == RERUN or (step != REVIEW and last.at >= since)
 
 
-def runs_in_progress(past: WorkloadHistory, before: Iterable[str]) -> tuple[str, ...]:
+def runs_in_progress(history: WorkloadHistory, before: Iterable[str]) -> tuple[str, ...]:
     """The runs that a pass may have to look at once they are older than it looks back.
 
     Those that no record ends, or ended so late that two passes might not see it. ``before`` are
     those of an earlier read. What is RUN_SECONDS older than the newest has ended.
     """
     jobs = defaultdict[str, list[ProductionRun]](list)
-    for run in past.runs:
+    for run in history.runs:
         jobs[run.run].append(run)
-    began = {begun.run: begun.at for begun in past.begun}
+    began = {begun.run: begun.at for begun in history.begun}
     runs = sorted({*before, *began})
     oldest = naming.time_of(runs[-1]) - attempts.RUN_SECONDS if runs else 0.0
     late = LOOK_BACK_SECONDS - RECENT_SECONDS

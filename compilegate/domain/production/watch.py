@@ -153,9 +153,9 @@ def _quality(evidence: Mapping[str, Any], earlier: Iterable[ProductionRun]) -> D
     quality = dict(evidence["quality"])
     if quality.get("history"):
         return quality
-    past = history_runs(evidence, earlier)[-HISTORY_RUNS:]
-    quality["history"] = [metric_of(run) for run in past]
-    quality.setdefault("history_wall_seconds", without_none(map(wall_seconds_of, past)))
+    runs = history_runs(evidence, earlier)[-HISTORY_RUNS:]
+    quality["history"] = [metric_of(run) for run in runs]
+    quality.setdefault("history_wall_seconds", without_none(map(wall_seconds_of, runs)))
     return quality
 
 

@@ -93,8 +93,8 @@ def _finished(runs: Sequence[FullRun]) -> list[tuple[FullRun, float]]:
 
 
 def _runs_figure(measured: Measured, reference: Reference | None) -> Figure:
-    past = measured.evidence.quality.history
-    names, marks = ["past runs"] if past else [], _past_marks(past)
+    history = measured.evidence.quality.history
+    names, marks = ["past runs"] if history else [], _history_marks(history)
     for index, arm in enumerate(measured.arms):
         runs = _finished(arm.compared)
         if runs:
@@ -126,14 +126,14 @@ def _reference_rules(measured: Measured, reference: Reference) -> list[Rule]:
     ]
 
 
-def _past_marks(past: Sequence[float]) -> list[Mark]:
+def _history_marks(history: Sequence[float]) -> list[Mark]:
     """A pale first row: these runs count for less than those of today."""
-    if not past:
+    if not history:
         return []
-    words = [f"past run: {significant(value, 5)}" for value in past]
-    y = spread(0, len(past), 0.06)
-    points = Points(list(past), y, "baseline", "circle", words, open=True, pale=True)
-    return [points, _mean_line(0, past, "baseline", pale=True)]
+    words = [f"past run: {significant(value, 5)}" for value in history]
+    y = spread(0, len(history), 0.06)
+    points = Points(list(history), y, "baseline", "circle", words, open=True, pale=True)
+    return [points, _mean_line(0, history, "baseline", pale=True)]
 
 
 def _arm_marks(row: int, index: int, runs: Sequence[tuple[FullRun, float]]) -> list[Mark]:

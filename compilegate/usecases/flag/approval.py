@@ -148,14 +148,14 @@ def question(workload: str, services: Services) -> Approval:
 
     Raises InvalidInputError where there is none.
     """
-    past = services.ledger.history(workload, ledger_keys.APPROVAL_ENTRIES)
-    if not past.approvals:
+    history = services.ledger.history(workload, ledger_keys.APPROVAL_ENTRIES)
+    if not history.approvals:
         status = command_at("compilegate status", services.settings.stage)
         raise InvalidInputError(
             "has no promotion that waits for approval", field="WORKLOAD", value=workload,
             fix=f"see `{status}` for what waits",
         )  # fmt: skip
-    return (past.open_approvals or past.approvals)[-1]
+    return (history.open_approvals or history.approvals)[-1]
 
 
 def answer_approval(

@@ -78,11 +78,11 @@ def fold(base: Row, services: Services, before: Row | None = None) -> tuple[Row,
     """
     workload, now = base.workload, services.clock.now()
     try:
-        past = services.ledger.history(workload, since=read_since(base))
-        months = months_of(past, workload, now=now, after=base.closed.through)
-        job = _job(workload, registered(past, "spec_key"), services)
+        history = services.ledger.history(workload, since=read_since(base))
+        months = months_of(history, workload, now=now, after=base.closed.through)
+        job = _job(workload, registered(history, "spec_key"), services)
         lock = services.locks.holders([workload]).get(workload)
-        row = row_of(base, past, months, now=now, job=job, lock=lock)
+        row = row_of(base, history, months, now=now, job=job, lock=lock)
         for item in (row, *months):
             codec.read(type(item), codec.write(item))
     except BROKEN:

@@ -49,8 +49,8 @@ def statement(month: str, services: Services, *, owner: str | None = None) -> St
 def _read(workload: str, month: str, services: Services) -> Month | None:
     """The month by the workload's ledger; None where that cannot be read or added up."""
     try:
-        past = services.ledger.history(workload, since=history_since(month))
-        return month_of(past, workload, month, now=services.clock.now())
+        history = services.ledger.history(workload, since=history_since(month))
+        return month_of(history, workload, month, now=services.clock.now())
     except Exception:
         logger.exception("%s: its month cannot be read", workload)
         return None

@@ -37,24 +37,24 @@ class Suspect:
     workload: str
     execution: str
     of: str | BegunRun
-    past: WorkloadHistory
+    history: WorkloadHistory
 
 
-def suspects(workload: str, past: WorkloadHistory, services: Services) -> Iterator[Suspect]:
+def suspects(workload: str, history: WorkloadHistory, services: Services) -> Iterator[Suspect]:
     """The executions of a workload that may have left jobs; most of them still run."""
     now = services.clock.now()
-    decided = {one.trial: one.at for one in past.decided}
-    ends = {one.trial: one.at for one in past.failed} | decided
-    for one in past.started:
+    decided = {one.trial: one.at for one in history.decided}
+    ends = {one.trial: one.at for one in history.failed} | decided
+    for one in history.started:
         if ends.get(one.trial, now) < now - ENDED_TRIAL_SECONDS:
             continue
         if one.trial in decided and _all_recorded(Trial(workload, one.trial, ""), services):
             continue
-        yield Suspect(workload, one.execution, one.trial, past)
-    for begun in past.begun:
-        runs = [run for run in past.runs if run.run == begun.run]
+        yield Suspect(workload, one.execution, one.trial, history)
+    for begun in history.begun:
+        runs = [run for run in history.runs if run.run == begun.run]
         if may_go_on(runs, since=now - RECENT_SECONDS):
-            yield Suspect(workload, begun.execution, begun, past)
+            yield Suspect(workload, begun.execution, begun, history)
 
 
 def _all_recorded(trial: Trial, services: Services) -> bool:
@@ -68,7 +68,7 @@ def _all_recorded(trial: Trial, services: Services) -> bool:
 def left_by(suspect: Suspect, services: Services) -> Iterator[TaggedJob]:
     """The jobs in progress of an execution that has ended."""
     if isinstance(suspect.of, BegunRun):
-        jobs = jobs_of_run(suspect.workload, suspect.of, suspect.past, services)
+        jobs = jobs_of_run(suspect.workload, suspect.of, suspect.history, services)
     else:
         trial = Trial(suspect.workload, suspect.of, "")
         jobs = jobs_of_trial(trial, recorded_jobs(trial, services), services)

@@ -51,18 +51,18 @@ def look_at(workload: str, lock: str | None, rows: RowRepair, services: Services
     """
     now = services.clock.now()
     try:
-        past = services.ledger.recent(workload, _read_since(rows.row(workload), now))
+        history = services.ledger.recent(workload, _read_since(rows.row(workload), now))
         look = Look(
             workload,
-            suspects=tuple(suspects(workload, past, services)),
-            runs=[one for one in past.begun if one.run not in past.ended_runs],
-            trials=past.open_trials,
-            row=rows.check(workload, past, lock),
+            suspects=tuple(suspects(workload, history, services)),
+            runs=[one for one in history.begun if one.run not in history.ended_runs],
+            trials=history.open_trials,
+            row=rows.check(workload, history, lock),
         )
         if lock is not None or look.suspects or look.runs or look.trials:
             return replace(look, day=None)
         row = rows.row(workload) if look.row == SOUND else None
-        return replace(look, day=_day(workload, lambda: past, row, services))
+        return replace(look, day=_day(workload, lambda: history, row, services))
     except Exception as error:
         logger.exception("%s: its ledger cannot be read", workload)
         return Look(workload, failure=error)
@@ -87,26 +87,26 @@ def _day(
 ) -> DayFigures:
     """By what was read, and the row, where there is one; none where something cannot be read."""
     try:
-        past = recent()
-        for record in past.damaged:
+        history = recent()
+        for record in history.damaged:
             logger.error("%s: %s", workload, record.problem)
-        return _figures(workload, past, row, services)
+        return _figures(workload, history, row, services)
     except Exception:
         logger.exception("%s: its day cannot be read", workload)
         return DayFigures()
 
 
 def _figures(
-    workload: str, past: WorkloadHistory, row: Row | None, services: Services
+    workload: str, history: WorkloadHistory, row: Row | None, services: Services
 ) -> DayFigures:
     until = services.clock.now()
     since = until - DAY_SECONDS
-    runs = past.runs
+    runs = history.runs
     if not _has_whole_day(runs, row, since) or any(
         run.arm != BASELINE and booked_at(run) >= since for run in runs
     ):  # what a run saved is told by the runs of months
         runs = services.ledger.runs(workload, history_since(month_at(since)))
-    return day_of(replace(past, runs=runs), since=since, until=until)
+    return day_of(replace(history, runs=runs), since=since, until=until)
 
 
 def _has_whole_day(runs: Sequence[ProductionRun], row: Row | None, since: float) -> bool:

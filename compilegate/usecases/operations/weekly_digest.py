@@ -141,11 +141,11 @@ def _read(
     owner, row = registration.owner, rows.get(name)
     try:
         since = -math.inf if row is None else window.since - RUN_SECONDS
-        past = services.ledger.history(name, since=since)
-        if past.flag.state == ON_PROBATION and not past.reviews:
-            past = services.ledger.history(name)  # how many runs the last review had counted
-        expected = _expected(name, past, registration.spec_key, services.store)
-        summary = workload_week(name, past, window, owner=owner, expected=expected)
+        history = services.ledger.history(name, since=since)
+        if history.flag.state == ON_PROBATION and not history.reviews:
+            history = services.ledger.history(name)  # how many runs the last review had counted
+        expected = _expected(name, history, registration.spec_key, services.store)
+        summary = workload_week(name, history, window, owner=owner, expected=expected)
         if row is not None and expected is not None:
             summary = replace(summary, savings=_saved(row, expected))
     except Exception:
@@ -174,10 +174,10 @@ def _saved(row: Row, expected: ExpectedSavings) -> Savings:
 
 
 def _expected(
-    name: str, past: WorkloadHistory, spec_key: str, store: ObjectStore
+    name: str, history: WorkloadHistory, spec_key: str, store: ObjectStore
 ) -> ExpectedSavings | None:
     """What the promotions' trials expected; no missing or unreadable record drops the week."""
-    turned_on = promotions(past.flags)
+    turned_on = promotions(history.flags)
     if not turned_on:
         return None
     trials = {str(one.trial): Trial(name, str(one.trial), spec_key) for one in turned_on}

@@ -44,16 +44,16 @@ def history_page(workload: str, services: Services) -> HistoryReport:
 
     Raises NotFoundError for a workload that the ledger knows nothing of.
     """
-    past, store = services.ledger.history(workload), services.store
-    if not past.records:
+    history, store = services.ledger.history(workload), services.store
+    if not history.records:
         raise NotFoundError(
             f"{workload} has no history",
             fix="register its file with `compilegate register`, or list workloads with "
             "`compilegate status`",
         )
-    promotion, trained, decision = latest_promotion(past.flags), None, None
+    promotion, trained, decision = latest_promotion(history.flags), None, None
     if promotion is not None:  # what other trials decided the ledger says in a line
-        keys = [one.decision_key for one in past.decided if one.trial == promotion.trial]
+        keys = [one.decision_key for one in history.decided if one.trial == promotion.trial]
         decision = records.find_decision(store, keys[-1]) if keys else None
     try:
         spec = records.find_json(store, load_registration(store, workload).spec_key)
@@ -62,14 +62,14 @@ def history_page(workload: str, services: Services) -> HistoryReport:
         pass  # a workload that was never registered, or whose document cannot be read
     faults = {
         key: injected_fault((records.find_json(store, key) or {}).get("workload") or {})
-        for key in dict.fromkeys(begun.spec_key for begun in past.begun)
+        for key in dict.fromkeys(begun.spec_key for begun in history.begun)
     }
     return render_history(HistoryView(
         name=workload,
-        history=past,
+        history=history,
         stage=services.settings.stage,
         decision=decision,
-        evidence=_evidence(promotion, past, store) if promotion else None,
+        evidence=_evidence(promotion, history, store) if promotion else None,
         workload=trained,
         faults={key: fault for key, fault in faults.items() if fault},
         simulated=services.settings.simulated,
@@ -90,10 +90,10 @@ def page_texts(page: HistoryReport) -> dict[str, str]:
     return {"html": page.html, "md": page.markdown, "json": page.json}
 
 
-def _evidence(promotion: FlagVersion, past: WorkloadHistory, store: ObjectStore) -> Any:
+def _evidence(promotion: FlagVersion, history: WorkloadHistory, store: ObjectStore) -> Any:
     """Of the promotion's probation, up to its end: later reviews hold a few runs only."""
     last: str | None = None
-    for review in past.reviews_of(str(promotion.trial), since=promotion.at):
+    for review in history.reviews_of(str(promotion.trial), since=promotion.at):
         last = review.evidence_key or last
         if review.evidence_key and review.action == PERMANENT:
             break

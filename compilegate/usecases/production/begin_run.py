@@ -58,12 +58,14 @@ def begin_run(event: Mapping[str, Any], *, services: Services) -> dict[str, Any]
     except Exception as error:  # noqa: BLE001 - never prevents training, whatever it is
         problem = str(error)
     since = windows(services.clock.now(), start.run)[0]
-    past = services.ledger.history(start.workload, since=since)
-    begun = past.begun_run(start.run)
+    history = services.ledger.history(start.workload, since=since)
+    begun = history.begun_run(start.run)
     if begun is not None:
         workload = spec_at(services.store, begun.spec_key).workload
     else:
-        inputs = _read(start, begin.read_flag(name, text, past, error=problem), past, services)
+        inputs = _read(
+            start, begin.read_flag(name, text, history, error=problem), history, services
+        )
         begun, workload = begin.choose_run(inputs), inputs.jobs.trained.workload
         begun = _write(start.workload, begun, services)
     return {
@@ -77,7 +79,7 @@ def begin_run(event: Mapping[str, Any], *, services: Services) -> dict[str, Any]
 
 
 def _read(
-    start: begin.RunStart, reading: begin.FlagReading, past: WorkloadHistory, services: Services
+    start: begin.RunStart, reading: begin.FlagReading, history: WorkloadHistory, services: Services
 ) -> begin.BeginInput:
     """Everything else that the run is chosen from."""
     refuse_if_drained(services)
@@ -96,7 +98,7 @@ def _read(
         return enough_to_begin(one, situation, spec.workload, run=start.run, at=now)
 
     longer = windows(now, start.run)[1:]
-    past = services.ledger.enough(start.workload, past, longer, is_enough)
+    history = services.ledger.enough(start.workload, history, longer, is_enough)
     if promotion is not None and spec.workload.policy.on_stale != KEEP:
         try:
             plan = load_plan(services.store, Trial(start.workload, promotion.trial, ""))
@@ -109,7 +111,7 @@ def _read(
     return begin.BeginInput(
         start=start,
         reading=reading,
-        history=past,
+        history=history,
         jobs=jobs,
         spec_key=spec.key,
         source_key=spec.source_key,

@@ -42,14 +42,14 @@ def record_run(event: Mapping[str, Any], *, services: Services) -> dict[str, Any
     job that has not ended, NotFoundError for a run that was never begun.
     """
     end = AttemptEnd.from_event(event)
-    past = services.ledger.history(end.workload, ledger_keys.run_entries(end.run))
-    begun = past.begun_run(end.run)
+    history = services.ledger.history(end.workload, ledger_keys.run_entries(end.run))
+    begun = history.begun_run(end.run)
     if begun is None:
-        lost = "; ".join(record.problem for record in past.damaged)
+        lost = "; ".join(record.problem for record in history.damaged)
         raise NotFoundError(
             f"production run {end.run} of {end.workload} was never begun. {lost}".strip()
         )
-    ended = read_attempt(end, begun, past.waits_of(end.run), services)
+    ended = read_attempt(end, begun, history.waits_of(end.run), services)
     outcome = recorded_run.attempt_outcome(ended)
     for instance_type, refused in outcome.refused.items():
         logger.warning("%s: no fallback to %s: %s", end.workload, instance_type, refused)
@@ -173,15 +173,15 @@ def record_ended_execution(event: Mapping[str, Any], *, services: Services) -> d
     if end.workload is None:
         return answer  # a team's job: its event can be sent again
     # The last but one of the windows is longer than an execution may take, and be looked for after.
-    past, times = WorkloadHistory(since=math.inf), windows(services.clock.now())[:-2]
-    past = services.ledger.enough(
-        end.workload, past, times, lambda one: one.run_of_execution(end.execution) is not None
+    history, times = WorkloadHistory(since=math.inf), windows(services.clock.now())[:-2]
+    history = services.ledger.enough(
+        end.workload, history, times, lambda one: one.run_of_execution(end.execution) is not None
     )
-    begun = past.run_of_execution(end.execution)
+    begun = history.run_of_execution(end.execution)
     if begun is None:  # a duplicate, or nothing to train
         return answer
-    jobs = jobs_of_run(end.workload, begun, past, services)
-    for attempt in ended_execution.unrecorded_attempts(end.workload, begun, past, jobs):
+    jobs = jobs_of_run(end.workload, begun, history, services)
+    for attempt in ended_execution.unrecorded_attempts(end.workload, begun, history, jobs):
         described = jobs.get(attempt.job)
         if described and described["TrainingJobStatus"] not in ENDED:
             if end.status == FAILED:
@@ -191,7 +191,7 @@ def record_ended_execution(event: Mapping[str, Any], *, services: Services) -> d
             # gives.
             services.jobs.stop(attempt.job)
         gave_up = "" if described else f"the execution ended: {end.why}"
-        ended = read_attempt(attempt, begun, past.waits_of(begun.run), services)
+        ended = read_attempt(attempt, begun, history.waits_of(begun.run), services)
         append_record(recorded_run.attempt_run(ended, gave_up=gave_up), ended, services)
         answer["recorded"].append(attempt.job)
     return answer

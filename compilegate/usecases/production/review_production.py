@@ -62,13 +62,13 @@ def review_production(
     NotFoundError where the records of the trial behind the promotion are gone.
     """
     workload, run = str(event["workload"]), str(event["run"])
-    past = services.ledger.history(workload, since=windows(services.clock.now(), run)[0])
-    review = past.review_of(run)
+    history = services.ledger.history(workload, since=windows(services.clock.now(), run)[0])
+    review = history.review_of(run)
     if review is None:
-        promotion = standing_promotion(past.flags)
+        promotion = standing_promotion(history.flags)
         if promotion is None:
             return _answer(None, None)
-        inputs = _read(workload, run, promotion, past, services)
+        inputs = _read(workload, run, promotion, history, services)
         reviewed, documents = review_promotion(inputs, judge)
         for key, document in documents.items():
             services.store.put(key, to_json(document))
@@ -88,7 +88,7 @@ def review_production(
 
 
 def _read(
-    workload: str, run: str, promotion: Promotion, past: WorkloadHistory, services: Services
+    workload: str, run: str, promotion: Promotion, history: WorkloadHistory, services: Services
 ) -> ReviewInput:
     settings, store, trial = services.settings, services.store, Trial(workload, promotion.trial, "")
     evidence, now = _evidence(trial, promotion, store), services.clock.now()
@@ -98,20 +98,20 @@ def _read(
         spec = None  # a team trains without a registration
     longest = longest_run_seconds(spec.workload) if spec else RUN_SECONDS
     is_enough = partial(enough_to_review, promotion=promotion, evidence=evidence, longest=longest)
-    past = services.ledger.enough(workload, past, windows(now, run)[1:], is_enough)
+    history = services.ledger.enough(workload, history, windows(now, run)[1:], is_enough)
     inputs = ReviewInput(
         workload=workload,
         run=run,
         promotion=promotion,
-        history=past,
+        history=history,
         evidence=evidence,
         now=now,
         flag_name=naming.flag_parameter(settings.stage, workload),
-        before=before_window(past, promotion, longest=longest) or Before(),
+        before=before_window(history, promotion, longest=longest) or Before(),
     )
     if evidence is None:
         return inputs
-    decision = _decision(promotion, past, store)
+    decision = _decision(promotion, history, store)
     speedup = decision.speedup if decision else None
     inputs = replace(inputs, speedup=speedup.interval[0] if speedup else None)
     # With a plan that is damaged nothing is compared; what got worse is still turned off.
@@ -130,9 +130,11 @@ def _read(
     )
 
 
-def _decision(promotion: Promotion, past: WorkloadHistory, store: ObjectStore) -> Decision | None:
+def _decision(
+    promotion: Promotion, history: WorkloadHistory, store: ObjectStore
+) -> Decision | None:
     """What its trial decided about the candidate."""
-    keys = [one.decision_key for one in past.decided if one.trial == promotion.trial]
+    keys = [one.decision_key for one in history.decided if one.trial == promotion.trial]
     decision = find_decision(store, keys[-1]) if keys else None
     return decision if decision and decision.candidate == promotion.candidate else None
 

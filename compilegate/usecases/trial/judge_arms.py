@@ -104,14 +104,14 @@ def _production(
         return ProductionFacts(canary_ended=canary_ended)
     # Its canary runs, and production's own that it may count, are of the job that it measures.
     since = opened.plan.started_at - longest_run_seconds(opened.spec.workload)
-    past = ledger.history(opened.trial.workload, since=since)
+    history = ledger.history(opened.trial.workload, since=since)
     digests: dict[str, str | None] = {}
-    for key in dict.fromkeys(begun.spec_key for begun in past.begun):
+    for key in dict.fromkeys(begun.spec_key for begun in history.begun):
         try:
             digests[key] = records.spec_at(store, key).job.digest
         except NotFoundError:
             digests[key] = None
-    return ProductionFacts(past, digests, canary_ended)
+    return ProductionFacts(history, digests, canary_ended)
 
 
 def _write(

@@ -69,9 +69,9 @@ def _release_if_ended(workload: str, owner: str, services: Services) -> bool:
     if end is None:
         return False
     if end.status is None:
-        past = services.ledger.history(workload, ledger_keys.TRIAL_ENTRIES)
+        history = services.ledger.history(workload, ledger_keys.TRIAL_ENTRIES)
         since = services.clock.now() - GRACE_SECONDS
-        if not any(one.execution == owner and one.at < since for one in past.started):
+        if not any(one.execution == owner and one.at < since for one in history.started):
             return False
     clean_up_after(owner, end, services=services)
     services.locks.release(workload, owner)

@@ -149,8 +149,8 @@ def _case(
 ) -> Question:  # fmt: skip
     """The spread, pooled over history and baseline as the judge does, is 0 where it is unknown."""
     spread = math.sqrt(Samples((), runs, quality.history).pooled_variance or 0.0)
-    past = len(quality.history)
-    return Question(spread, quality.margin, past, candidates, policies, runs_remaining)
+    history = len(quality.history)
+    return Question(spread, quality.margin, history, candidates, policies, runs_remaining)
 
 
 def _table(alpha: float, candidates: int) -> dict[str, Any]:

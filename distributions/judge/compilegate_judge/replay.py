@@ -61,9 +61,9 @@ def find_decision(
 ) -> DecisionRecord:
     """Where a decision of one of these workloads lies; raises InvalidInputError."""
     for workload in workloads:
-        past = services.ledger.history(workload)
+        history = services.ledger.history(workload)
         decisions: tuple[TrialDecided | Review | ProbationEnd, ...] = (
-            *past.decided, *past.reviews, *past.probation_ends,
+            *history.decided, *history.reviews, *history.probation_ends,
         )  # fmt: skip
         for one in decisions:
             if one.decision_id == decision_id and one.decision_key:
