@@ -1,0 +1,1 @@
+"""What people's accounts hold: generated training jobs of known truth, for `discover`."""
