@@ -256,7 +256,7 @@ READ = frozenset({
     "schema", "seed", "finished", "compiler", "metrics", "outcomes", "fingerprint", "equivalence",
     "numerics", "initial_loss", "initial_weights_sha256", "final_weights_sha256",
     "final_start_sha256", "peak_memory_gib", "reason", "wall_seconds", "steps", "seconds",
-    "full_run_steps", "examining",
+    "full_run_steps", "examining", "profile",
 })  # fmt: skip
 logger = logging.getLogger("compilegate")
 

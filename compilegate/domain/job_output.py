@@ -161,6 +161,8 @@ def speed_runs(output: JobOutput, *, job: str) -> Iterator[tuple[str, SpeedRun]]
             "cold_compile_seconds": _compile_seconds(cold.get(arm, {})),
             "full_run_steps": summary.get("full_run_steps"),
         }
+        if "profile" in summary:
+            record["profile"] = summary["profile"]
         # The check that was made while the cache was filled.
         record |= _checks(cold.get(arm, {}))
         yield arm, read_speed_run(record, job)

@@ -29,6 +29,7 @@ from compilegate.report.tables import (
     places,
     protocol,
     runs_csv,
+    times_table,
 )
 from compilegate.report.trial_report import Document, TrialReport
 from compilegate.report.words import (
@@ -80,6 +81,7 @@ def render(trial: TrialReport) -> Report:
         "claims": trial.claims.to_dict(),
         "reasons": [reason.as_document() for reason in trial.reasons],
         "full_runs": full_runs(trial),
+        **({"where_time_goes": trial.times.to_dict()} if trial.times else {}),
         **{note.code: dict(note.values) for note in trial.notes},
         "context": {**trial.source["context"], "simulated": trial.simulated},
         "decision": trial.source["decision"],
@@ -135,6 +137,7 @@ def _values(trial: TrialReport, cards: Sequence[MetricCard], summary: str) -> di
         "places": places(trial),
         "earlier": earlier_table(trial),
         "arms": arms_table(trial),
+        "times": times_table(trial),
         "eligibility": eligibility_table(trial),
         "eligibility_verdict": eligible and verdict_label(str(eligible)).text.lower(),
         "protocol": protocol(trial),

@@ -137,6 +137,18 @@ def _clusters(trial: TrialReport) -> list[Row]:
     return [("Cluster", *cells)] if len(set(cells)) > 1 else []
 
 
+def times_table(trial: TrialReport) -> Table | None:
+    """The largest differences in where a step's time goes."""
+    if not trial.times:
+        return None
+    columns = ("Kernels", BASELINE, trial.times.candidate, "Difference", "Share", "Graph of each",
+               "Most of it")  # fmt: skip
+    return Table(
+        "times", "Where the time goes", columns, rows("times", times=trial.times), stacked=True,
+        note=paragraph("times_note", times=trial.times),
+    )  # fmt: skip
+
+
 def eligibility_table(trial: TrialReport) -> Table | None:
     """Every reason that eligibility gave, each once with all it is about."""
     about: dict[tuple[str, ...], list[str]] = {}

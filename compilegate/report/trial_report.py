@@ -18,6 +18,7 @@ from compilegate.domain.reasons import Reason
 from compilegate.domain.records.flags import FlagVersion
 from compilegate.domain.records.trials import FlagOutcome
 from compilegate.domain.trial.plan import RecordedPlan
+from compilegate.domain.where_time_goes import WhereTimeGoes, where_time_goes
 from compilegate.domain.workload.model import Quality
 
 Document = Mapping[str, Any]
@@ -162,6 +163,11 @@ class TrialReport:
     def planned_arms(self) -> Sequence[ArmPlan]:
         """The arms of the plan."""
         return self.plan.arms if self.plan else ()
+
+    @cached_property
+    def times(self) -> WhereTimeGoes | None:
+        """Where a step's time goes in the candidate and the baseline; None where it is unknown."""
+        return where_time_goes(self.measured) if self.measured else None
 
     @cached_property
     def fall(self) -> ConfirmedFall | None:

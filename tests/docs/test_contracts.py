@@ -29,6 +29,7 @@ from compilegate.domain.records.production import (
     Review,
 )
 from compilegate.domain.records.trials import ApprovalRequested, TrialStarted
+from compilegate.domain.where_time_goes import read_profile
 from compilegate.domain.workload.file import parse_workload
 from compilegate.domain.workload.model import Workload
 from tests.domain.evidence_builder import judge
@@ -86,6 +87,14 @@ def listed_keys() -> Iterator[str]:
 
 def test_the_evidence_document_can_be_judged() -> None:
     read_evidence(json.loads(SHOWN["evidence"]))
+
+
+def test_a_profile_is_read_as_it_is_shown() -> None:
+    shown = json.loads(SHOWN["profile"])
+    profile = read_profile(shown)
+
+    assert profile.absent is None
+    assert keys(codec.write(profile)) <= keys(shown)
 
 
 def test_the_equivalence_checks_figures_and_table_are_read_as_they_are_shown() -> None:

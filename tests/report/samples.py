@@ -15,6 +15,7 @@ from compilegate.usecases.reports import read_trial_report
 from tests.domain.evidence_builder import judge
 from tests.domain.outcome_builder import scored
 from tests.domain.test_equivalence import FIRST, LAST, TABLE, figures, part
+from tests.domain.test_where_time_goes import COMPILED, EAGER
 from tests.report.trials import STEPS, add_control, run_probation, run_trial
 
 FLAG = "/compilegate/local/workloads/{}/compiler"
@@ -226,6 +227,15 @@ SAMPLES = {
     "scored_per_example": scored_per_example, "two_proofs": two_proofs,
     "not_equivalent": not_equivalent,
 }  # fmt: skip
+
+
+def profiled(ours: Any = EAGER, theirs: Any = COMPILED) -> ReportInput:
+    """A trial whose segments recorded these profiles."""
+    evidence = promote()["evidence"]
+    for arm in evidence["arms"]:
+        for run in (one for one in arm["runs"] if one["stage"] == "speed"):
+            run["profile"] = ours if arm["name"] == "baseline" else theirs
+    return as_input(evidence)
 
 
 def examined(first: Any, last: Any = None, table: Any = TABLE) -> ReportInput:

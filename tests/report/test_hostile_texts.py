@@ -68,7 +68,7 @@ def replaced(value: Any, path: Path, text: str) -> Any:
 
 
 SAMPLES: list[Callable[[], Any]] = [
-    samples.promote, samples.invalid,
+    samples.promote, samples.invalid, samples.profiled,
 ]  # fmt: skip
 
 
@@ -90,6 +90,8 @@ def test_in_a_report_no_text_of_the_records_acts(sample: Callable[[], Any]) -> N
 
     assert ("context", "trial") in shown
     assert ("decision", "reasons", "[]", "message") in shown
+    kernel = ("evidence", "arms", "[]", "runs", "[]", "profile", "kernels", "[]", "name")
+    assert (kernel in shown) == (sample is samples.profiled)
 
 
 def test_in_a_history_no_text_of_the_ledger_acts() -> None:

@@ -16,8 +16,12 @@ from tests.training.test_launch import BARE
 class Notes:
     """A recorder that notes its calls."""
 
-    def __init__(self):
+    def __init__(self, planned=3):
         self.said, self.steps_done, self.ended, self.resumed = [], 0, [], []
+        self._planned = planned
+
+    def goes_on(self):
+        return self.steps_done < self._planned
 
     def begin_step(self):
         self.said.append("begin")
@@ -107,7 +111,7 @@ def test_of_two_optimizers_the_first_ones_steps_count_unless_the_other_succeeds_
         stop_watching=lambda: None, initial_loss=None, initial_loss_known=True,
         initial_weights=InitialWeights(),
     )  # fmt: skip
-    steps = Steps(None, Notes(), models, limit=9)
+    steps = Steps(None, Notes(9), models, limit=9)
     weight, other = object(), object()
     optimizers = Optimizer(weight), Optimizer(other if second == "its own weights" else weight)
     for optimizer in (optimizers[0], optimizers[1], optimizers[0], optimizers[1]):

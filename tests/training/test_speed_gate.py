@@ -88,11 +88,12 @@ folder = pathlib.Path(os.environ["COMPILEGATE_EVIDENCE_DIR"])
 folder.mkdir(parents=True)
 checks = os.environ.get("COMPILEGATE_EQUIVALENCE") == "first"
 reason = "the loss became nan" if "1e+30" in sys.argv else None
-summary = {"finished": not reason, "reason": reason, "checks": checks}
+profile = os.environ.get("COMPILEGATE_PROFILE") == "1"
+summary = {"finished": not reason, "reason": reason, "checks": checks, "profile": profile}
 (folder / "summary.json").write_text(json.dumps(summary))
 if reason:
     pathlib.Path(os.environ["SM_OUTPUT_FAILURE"]).write_text(reason)
-os._exit(9 if checks or reason else 0)
+os._exit(9)
 """
 
 
@@ -118,11 +119,14 @@ def run_blocks(tmp_path, monkeypatch):
     return run
 
 
-def test_only_what_fills_the_cache_is_checked_and_what_ends_the_check_fails_no_arm(run_blocks):
+def test_what_fills_the_cache_is_checked_all_else_profiled_and_what_ends_either_fails_no_arm(
+    run_blocks,
+):
     made, failures = run_blocks(baseline={}, compile={"compiler": "torch_compile"})
 
     assert [None, None] == failures
     checked = {place for place, summary in made.items() if summary["checks"]}
+    assert checked == {place for place, summary in made.items() if not summary["profile"]}
     assert ({"cold/compile"}, {"block-0/baseline", "block-0/compile"}) == (
         checked, made.keys() - checked,
     )  # fmt: skip

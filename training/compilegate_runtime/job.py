@@ -45,7 +45,8 @@ def run(train, knobs, uses_torch=True, index=None):
             recorder.fingerprint = fingerprint(device, settings)
             if uses_torch:
                 seed_everything(settings.seed)
-            train(Job(settings, device, compiler, recorder))
+            with recorder.training():
+                train(Job(settings, device, compiler, recorder))
             recorder.finish()
             recorder.examine()
 

@@ -60,7 +60,7 @@ class Launch:
     def run(self):
         """Run the script to its end, or until a segment has its steps."""
         words = self._prepare()
-        with self._printed():
+        with self._printed(), self.recorder.training():
             self._run_script(words)
         if not self.recorder.steps_done:
             raise TrainingError(

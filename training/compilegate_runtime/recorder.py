@@ -11,7 +11,15 @@ import datetime
 import math
 import time
 
-from compilegate_runtime import diagnosis, ending, environment, equivalence, kept, memory
+from compilegate_runtime import (
+    diagnosis,
+    ending,
+    environment,
+    equivalence,
+    kept,
+    memory,
+    profiled,
+)
 from compilegate_runtime.equivalence.unseen import Unseen
 from compilegate_runtime.errors import DivergedError, TrainingError
 from compilegate_runtime.evidence import EvidenceFiles, LossCurve, rounded
@@ -45,6 +53,7 @@ class Recorder:
         self.bad_losses_allowed = 0  # in a row
         self.subject = None  # makes that of the equivalence check, if one is asked for
         self._summary = None  # the last one written
+        self._profiled = None  # steps behind a segment that is complete
         kept.chosen_seconds()  # a wrong one is refused now, not at the end
         self._calm = [0.0, 0]  # seconds and steps in which nothing was compiled
         self._run = dict(run)
@@ -114,7 +123,7 @@ class Recorder:
     def steps(self, batches):
         """Yield a batch per step; the step's clock starts when its batch is asked for."""
         source = iter(batches)
-        while self.steps_done < self.steps_planned:
+        while self.goes_on():
             self.begin_step()
             try:
                 batch = next(source)
@@ -123,13 +132,59 @@ class Recorder:
             self.got_batch()
             yield batch
 
+    def goes_on(self):
+        """Whether a step follows: one of those planned, or one that is profiled behind them."""
+        if self.steps_done < self.steps_planned:
+            return True
+        if self._profiled is None:
+            traced = hasattr(self._device, "torch") and not self._compiler.on_xla
+            if not traced or not profiled.steps_asked_for():
+                return False
+            try:
+                self.finish()
+            except TrainingError:
+                return False  # raised again where the run is declared complete
+            step_seconds = self._step_seconds()
+            with contextlib.suppress(Exception):  # the same in all, which compute together
+                step_seconds = self._ranks.decided("profiled", self._step_seconds) or step_seconds
+            self._profiled = profiled.ProfiledSteps(
+                self._device,
+                self._keep_profile,
+                rank=self._ranks.rank,
+                processes=self._ranks.count,
+                step_seconds=step_seconds,
+            )
+        return self._profiled.left > 0
+
+    @contextlib.contextmanager
+    def training(self):
+        """The script's own work, which fails no run that is complete."""
+        try:
+            yield
+        except Exception as error:
+            if self._profiled is None:
+                raise
+            self._profiled.close(error)
+        finally:
+            if self._profiled is not None:
+                self._profiled.close()
+
+    def _keep_profile(self, document):
+        self._summary = {**self._summary, "profile": document}
+        with contextlib.suppress(OSError):
+            self._files.write_summary(self._summary)
+
     def begin_step(self):
         """Start the clock of a step."""
+        if self._profiled is not None:
+            self._profiled.begin_step()
+            return
         self._timer.begin()
 
     def got_batch(self):
         """Everything in the step until now was waiting for data."""
-        self._timer.got_batch()
+        if self._profiled is None:
+            self._timer.got_batch()
 
     def end_step(self, loss, samples, tokens=None, learning_rate=None, gradient_norm=None):
         """Stop the clock when the device is done, without waiting for it, and record the step.
@@ -139,6 +194,9 @@ class Recorder:
         ``gradient_norm`` may be tensors. Raises DivergedError on a loss that is not finite (steps
         later where the device works behind), NotAppliedError when the first did not compile.
         """
+        if self._profiled is not None:
+            self._profiled.end_step()
+            return
         mark = self._timer.end(loss, gradient_norm, tokens)
         self.steps_done += 1
         step = self.steps_done
@@ -242,6 +300,8 @@ class Recorder:
 
     def finish(self):
         """Declare the run complete. Raises when it is not, or its compiler was not applied."""
+        if self._finished:
+            return
         self._write_all()
         if self._bad_losses:
             raise DivergedError("the loss was nan or infinite at the end")
@@ -293,8 +353,12 @@ class Recorder:
         """Of this run, or as the steps of a segment let it expect."""
         if weights == kept.LAST:
             return self._wall_seconds() or self._totals["seconds"]
+        return self._step_seconds() * (self._run.get("full_run_steps") or 0)
+
+    def _step_seconds(self):
+        """Seconds of a step in which nothing was compiled."""
         seconds, steps = self._calm
-        return seconds / max(steps, 1) * (self._run.get("full_run_steps") or 0)
+        return seconds / max(steps, 1)
 
     def fail(self, reason, error=None):
         """Record why the run ended early, and the class of the exception if one ended it.

@@ -30,6 +30,7 @@ from compilegate_runtime import (  # noqa: E402
     environment,
     kept,
     mpi_segments,
+    profiled,
     scratch,
     segments,
 )
@@ -96,7 +97,8 @@ def run_blocks(plan, arms, mpirun=None):
             path = folder / f"block-{block}" / arm.name
             # Counted from the plan, so that every process of the job counts alike.
             place = (1 + block - plan.first_block) * len(arms) + arms.index(arm)
-            run_segment(arm, plan, path, steps=plan.steps, block=block, place=place)
+            own = {profiled.VARIABLE: profiled.ASKED}
+            run_segment(arm, plan, path, steps=plan.steps, block=block, place=place, own=own)
             if arm.failure and arm.name == BASELINE:
                 raise TrainingError(f"the baseline failed in block {block}: {arm.failure}")
     say(finished_blocks=plan.blocks)
@@ -144,7 +146,7 @@ def _reject(message):
     raise HyperparameterError(message)
 
 
-def run_segment(arm, plan, folder, *, steps, block, place, own=None):
+def run_segment(arm, plan, folder, *, steps, block, place, own):
     """Run one arm once for ``steps`` steps; on failure say why in ``arm.failure``.
 
     ``place`` is the segment's number in the job, ``own`` are variables of this segment alone.
@@ -160,7 +162,7 @@ def run_segment(arm, plan, folder, *, steps, block, place, own=None):
     with scratch.held("gate") as own_folder:
         failure = own_folder / "failure"
         variables_of_its_own = {
-            **(own or {}),
+            **own,
             **rendezvous(os.environ, place),
             "COMPILEGATE_EVIDENCE_DIR": str(folder),
             "SM_OUTPUT_FAILURE": str(failure),
@@ -168,8 +170,8 @@ def run_segment(arm, plan, folder, *, steps, block, place, own=None):
         command, variables = _start(plan, words, variables_of_its_own)
         labels = {"block": block, "arm": arm.name}
         status, lines = follow(command, variables, SOURCE, lambda text: say(text, **labels))
-        # The equivalence check comes after the run: what ends it is no failure of the arm.
-        if status != 0 and not (own and _has_finished(folder)):
+        # Check and profile come after the run: what ends them is no failure of the arm.
+        if status != 0 and not _has_finished(folder):
             own_reason = failure.read_text() if failure.exists() else ""
             arm.failure = own_reason or why_it_failed(status, lines)
             record_failure(arm, folder, block, own_reason)

@@ -14,7 +14,7 @@ import math
 from concurrent import futures
 
 import torch
-from compilegate_runtime import equivalence, seeds
+from compilegate_runtime import equivalence, profiled, seeds
 from compilegate_runtime.errors import HyperparameterError
 from compilegate_runtime.fingerprint import InitialWeights
 from compilegate_runtime.kept import Kept
@@ -135,7 +135,8 @@ class Training:
                 weights = InitialWeights()
                 weights.add(self.model)
                 recorder.initial_weights = weights.sha256()
-        left = itertools.islice(itertools.chain([first], left), recorder.steps_planned)
+        steps = recorder.steps_planned + profiled.steps_asked_for()
+        left = itertools.islice(itertools.chain([first], left), steps)
         made = itertools.starmap(make, left) if not workers else _ahead(make, left, workers)
         return recorder.steps(made)
 

@@ -67,9 +67,10 @@ class Outcome:
     """One trial's end; without a ``recorded`` decision it failed, and ``failure`` says why.
 
     ``applied`` is the outcome for the flag (usecases/trial/apply_flag.py), ``full_runs`` who made
-    them where production had a part in it, ``reasons`` the decision's with causes and fixes,
-    ``notes`` remarks about the job. ``missing`` is what an ended trial lacks, each with the command
-    that makes or shows it. ``kept`` is whether what a local trial recorded outlives its cloud.
+    them where production had a part in it, ``where_time_goes`` as the report has it, ``reasons``
+    the decision's with causes and fixes, ``notes`` remarks about the job. ``missing`` is what an
+    ended trial lacks, each with the command that makes or shows it. ``kept`` is whether what a
+    local trial recorded outlives its cloud.
     """
 
     workload: str
@@ -81,6 +82,7 @@ class Outcome:
     missing: Sequence[Missing] = ()
     applied: FlagOutcome | None = None
     full_runs: Mapping[str, Any] | None = None
+    where_time_goes: Mapping[str, Any] | None = None
     reasons: tuple[Reason, ...] = ()
     notes: tuple[Note, ...] = ()
     kept: bool = True
@@ -115,6 +117,7 @@ class Outcome:
             "decision": self.recorded,
             "flag": write(self.applied) if self.applied else None,
             "full_runs": self.full_runs,
+            **({"where_time_goes": self.where_time_goes} if self.where_time_goes else {}),
             "reasons": [reason.as_document() for reason in self.reasons],
             "claims": claims_of(self.decision).to_dict() if self.decision else None,
             **note_documents(self.notes),
@@ -155,6 +158,7 @@ def read_outcome(trial: Trial, cloud: Cloud, state: ExecutionState, reports: Pat
         [_missing(trial, step, why, report, cloud) for step, why in failed.items()],
         applied=find_flag_outcome(services.store, trial),
         full_runs=document.get("full_runs"),
+        where_time_goes=document.get("where_time_goes"),
         reasons=tuple(read(Reason, one) for one in document.get("reasons") or ())
         or decision.reasons,
         notes=read_notes(document),

@@ -100,7 +100,7 @@ class Steps:
         )
         self._begun = self._called = False
         self._forget()
-        if self._limit and self._recorder.steps_done >= self._limit:
+        if self._limit and not self._recorder.goes_on():
             raise Enough
         if self._shortened:
             self._shortened.stepped(self)
