@@ -12,8 +12,9 @@ import math
 
 import numpy
 import torch
-from compilegate_runtime import job, outcomes
+from compilegate_runtime import outcomes
 from compilegate_runtime.errors import DataError
+from compilegate_runtime.job import run
 from families import optimisation, tiny, tokens, weights
 from families.processes import Processes
 from torch import nn
@@ -134,14 +135,14 @@ def build(knobs, sizes, start, vocabulary):
 # ---- training -----------------------------------------------------------------------------
 
 
-def train(this):
+def train(job):
     """One run: the recorder times each step, the compiler is what the arm says."""
-    knobs = this.settings
+    knobs = job.settings
     sizes = weights.own(vars(knobs), OWN[knobs.model])
     block, start = sizes["block"], weights.source(knobs.weights)
-    processes = Processes(this)
+    processes = Processes(job)
     with processes.first_of_machine():
-        cache = tokens.Cache(this.recorder.fingerprint["data_sha256"])
+        cache = tokens.Cache(job.recorder.fingerprint["data_sha256"])
         tokenizer = Tokenizer(knobs, cache, start)
         text = (knobs.text_column, "text_column")
         numbers = tokens.tokenised(cache, tokenizer, "train", text).numbers
@@ -149,7 +150,7 @@ def train(this):
     starts = range(0, len(numbers) - block - 1, block)
 
     model = build(knobs, sizes, start, tokenizer.size)
-    training = optimisation.Training(this, processes, model, len(starts), betas=BETAS)
+    training = optimisation.Training(job, processes, model, len(starts), betas=BETAS)
     batches = training.batches(
         lambda chosen, _: blocks_at(numbers, [starts[index] for index in chosen], block)
     )
@@ -157,18 +158,18 @@ def train(this):
         loss, norm = training.step(batch)
         training.end_step(loss, norm, samples=len(batch[0]), tokens=batch[0].numel())
     training.finish()
-    if this.evaluates:
-        loss = evaluate(this, processes, training.model, held_out, block)
-        this.recorder.metric("eval_loss", loss)
-        this.recorder.metric("eval_perplexity", math.exp(min(loss, 700.0)))
+    if job.evaluates:
+        loss = evaluate(job, processes, training.model, held_out, block)
+        job.recorder.metric("eval_loss", loss)
+        job.recorder.metric("eval_perplexity", math.exp(min(loss, 700.0)))
         network = training.model if knobs.model == "tiny" else training.model.network
-        weights.save(this, network, tokenizer.library)
+        weights.save(job, network, tokenizer.library)
 
 
 @torch.no_grad()
-def evaluate(this, processes, model, numbers, block):
+def evaluate(job, processes, model, numbers, block):
     """Mean loss over evenly spaced held-out blocks, by the model as written in both arms."""
-    count, last = this.settings.eval_blocks, len(numbers) - block - 1
+    count, last = job.settings.eval_blocks, len(numbers) - block - 1
     if last < 0:
         raise DataError(f"channel validation has {len(numbers)} tokens; a block takes {block + 1}")
     starts = [last * i // max(1, count - 1) for i in range(count)]
@@ -177,8 +178,8 @@ def evaluate(this, processes, model, numbers, block):
     losses = []
     for begin in range(0, len(own), EVAL_BATCH):
         some = [starts[index] for index in own[begin : begin + EVAL_BATCH]]
-        inputs, targets = (rows.to(this.device.kind) for rows in blocks_at(numbers, some, block))
-        with this.device.autocast():
+        inputs, targets = (rows.to(job.device.kind) for rows in blocks_at(numbers, some, block))
+        with job.device.autocast():
             logits = model.logits(inputs)
         flat = logits.flatten(0, 1).float()
         each = functional.cross_entropy(flat, targets.flatten(), reduction="none")
@@ -191,8 +192,8 @@ def evaluate(this, processes, model, numbers, block):
 
 def _mp_fn(index):
     """Where the managed compiler's launcher starts each of its processes."""
-    job.run(train, KNOBS, index=index)
+    run(train, KNOBS, index=index)
 
 
 if __name__ == "__main__":
-    job.run(train, KNOBS)
+    run(train, KNOBS)

@@ -11,7 +11,8 @@ architecture alone, on the pixels of small images and on one learnt vector for e
 """
 
 import torch
-from compilegate_runtime import environment, job, outcomes
+from compilegate_runtime import environment, outcomes
+from compilegate_runtime.job import run
 from families import optimisation, weights
 from families.images import Images
 from families.processes import Processes
@@ -173,18 +174,18 @@ class Batches:
 # ---- training -----------------------------------------------------------------------------
 
 
-def train(this):
+def train(job):
     """One run: the recorder times each step, the compiler is what the arm says."""
-    knobs = this.settings
+    knobs = job.settings
     start = weights.source(knobs.weights)
-    processes = Processes(this)
+    processes = Processes(job)
     images = Images("train")
     parts = (
-        Pretrained(start, this.device) if start else FromScratch(knobs, sorted(set(images.shows)))
+        Pretrained(start, job.device) if start else FromScratch(knobs, sorted(set(images.shows)))
     )
     batches = Batches(knobs, images, parts)
     model = NoisePredictor(parts.unet, parts.things)
-    training = optimisation.Training(this, processes, model, len(images))
+    training = optimisation.Training(job, processes, model, len(images))
 
     def batch_of(chosen, step):
         seed = (knobs.seed * 1_000_003 + step) * processes.count + processes.rank
@@ -194,17 +195,17 @@ def train(this):
         loss, norm = training.step(batch)
         training.end_step(loss, norm, samples=len(batch[0]))
     training.finish()
-    if this.evaluates:
+    if job.evaluates:
         held_out = Batches(knobs, Images("validation"), parts)
-        loss = evaluate(this, processes, training.model, held_out, len(Images("validation")))
-        this.recorder.metric("eval_loss", loss)
+        loss = evaluate(job, processes, training.model, held_out, len(Images("validation")))
+        job.recorder.metric("eval_loss", loss)
         save(training.model)
 
 
 @torch.no_grad()
-def evaluate(this, processes, model, batches, count):
+def evaluate(job, processes, model, batches, count):
     """Mean error on held-out images at fixed timesteps, by the model as written in both arms."""
-    count = min(count, this.settings.eval_images)
+    count = min(count, job.settings.eval_images)
     starts = processes.part(list(range(0, count, EVAL_BATCH)))
     model.eval()
     places, errors = [], []
@@ -215,8 +216,8 @@ def evaluate(this, processes, model, batches, count):
         for timestep in EVAL_TIMESTEPS:
             steps = torch.full((len(indices),), timestep)
             batch = batches.noised(pixels, words, EVAL_SEED + begin * TIMESTEPS + timestep, steps)
-            clean, noise, steps, shown = (part.to(this.device.kind) for part in batch)
-            with this.device.autocast():
+            clean, noise, steps, shown = (part.to(job.device.kind) for part in batch)
+            with job.device.autocast():
                 predicted = model.predicted(clean, noise, steps, shown)
             error += (predicted - noise).square().flatten(1).mean(1).cpu() / len(EVAL_TIMESTEPS)
         places += indices
@@ -236,8 +237,8 @@ def save(model):
 
 def _mp_fn(index):
     """Where the managed compiler's launcher starts each of its processes."""
-    job.run(train, KNOBS, index=index)
+    run(train, KNOBS, index=index)
 
 
 if __name__ == "__main__":
-    job.run(train, KNOBS)
+    run(train, KNOBS)

@@ -7,8 +7,9 @@ compile here, and requesting one fails.
 
 import numpy
 import xgboost
-from compilegate_runtime import environment, job, outcomes
+from compilegate_runtime import environment, outcomes
 from compilegate_runtime.errors import DataError
+from compilegate_runtime.job import run
 
 # Hyperparameters: each can be given as --name value.
 KNOBS = {
@@ -79,9 +80,9 @@ class Rounds(xgboost.callback.TrainingCallback):
         return False
 
 
-def train(this):
+def train(job):
     """One run."""
-    knobs = this.settings
+    knobs = job.settings
     rows = load("validation")
     table, held_out = matrix(load("train")), matrix(rows)
     results = {}
@@ -95,23 +96,23 @@ def train(this):
             "subsample": knobs.subsample,
             "colsample_bytree": knobs.colsample_bytree,
             "seed": knobs.seed,
-            "nthread": this.device.threads,
+            "nthread": job.device.threads,
         },
         table,
-        num_boost_round=this.recorder.steps_planned,
+        num_boost_round=job.recorder.steps_planned,
         evals=[(table, "train"), (held_out, "validation")],
         evals_result=results,
         verbose_eval=False,
-        callbacks=[Rounds(this.recorder, table.num_row(), knobs.learning_rate)],
+        callbacks=[Rounds(job.recorder, table.num_row(), knobs.learning_rate)],
     )
-    if this.evaluates:
+    if job.evaluates:
         each = losses(booster, held_out, rows[:, 0])
         outcomes.record("eval_logloss", each, [row.tobytes() for row in rows])
-        this.recorder.metric("eval_logloss", results["validation"]["logloss"][-1])
+        job.recorder.metric("eval_logloss", results["validation"]["logloss"][-1])
         folder = environment.model_folder()
         if folder is not None:
             booster.save_model(folder / "model.json")
 
 
 if __name__ == "__main__":
-    job.run(train, KNOBS, uses_torch=False)
+    run(train, KNOBS, uses_torch=False)

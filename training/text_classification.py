@@ -12,7 +12,8 @@ import json
 from types import SimpleNamespace
 
 import torch
-from compilegate_runtime import job, outcomes
+from compilegate_runtime import outcomes
+from compilegate_runtime.job import run
 from families import optimisation, records, tiny, tokens, weights
 from families.processes import Processes
 from torch import nn
@@ -151,15 +152,15 @@ def build(knobs, sizes, start, tokenizer, topics):
 # ---- training -----------------------------------------------------------------------------
 
 
-def train(this):
+def train(job):
     """One run: the recorder times each step, the compiler is what the arm says."""
-    knobs = this.settings
+    knobs = job.settings
     sizes = weights.own(vars(knobs), OWN[knobs.model])
     start = weights.source(knobs.weights)
-    processes = Processes(this)
+    processes = Processes(job)
     columns = (knobs.text_column, "text_column"), (knobs.label_column, "label_column")
     with processes.first_of_machine():
-        cache = tokens.Cache(this.recorder.fingerprint["data_sha256"])
+        cache = tokens.Cache(job.recorder.fingerprint["data_sha256"])
         tokenizer = Tokenizer(knobs, sizes, cache, start)
         texts = tokens.tokenised(cache, tokenizer, "train", *columns)
         held_out = tokens.tokenised(cache, tokenizer, "validation", *columns)
@@ -169,7 +170,7 @@ def train(this):
 
     network = build(knobs, sizes, start, tokenizer, len(names))
     model = Classifier(network, tokenizer.padding)
-    training = optimisation.Training(this, processes, model, len(texts))
+    training = optimisation.Training(job, processes, model, len(texts))
     batches = training.batches(
         lambda chosen, _: (
             collate([texts[index] for index in chosen], tokenizer.padding, length),
@@ -181,14 +182,14 @@ def train(this):
         words = int((batch[0] != tokenizer.padding).sum())
         training.end_step(loss, norm, samples=len(batch[0]), tokens=words)
     training.finish()
-    if this.evaluates:
-        accuracy = evaluate(this, processes, training.model, held_out, names)
-        this.recorder.metric("eval_accuracy", accuracy)
-        weights.save(this, training.model.network, tokenizer.library)
+    if job.evaluates:
+        accuracy = evaluate(job, processes, training.model, held_out, names)
+        job.recorder.metric("eval_accuracy", accuracy)
+        weights.save(job, training.model.network, tokenizer.library)
 
 
 @torch.no_grad()
-def evaluate(this, processes, model, texts, names):
+def evaluate(job, processes, model, texts, names):
     """Share of held-out texts with the right topic, by the model as written in both arms."""
     order = sorted(range(len(texts)), key=lambda index: len(texts[index]))  # little padding
     order = processes.part(order)
@@ -197,8 +198,8 @@ def evaluate(this, processes, model, texts, names):
     right = []
     for begin in range(0, len(order), EVAL_BATCH):
         rows = [texts[index] for index in order[begin : begin + EVAL_BATCH]]
-        with this.device.autocast():
-            scores = model.scores(collate(rows, model.padding).to(this.device.kind))
+        with job.device.autocast():
+            scores = model.scores(collate(rows, model.padding).to(job.device.kind))
         topics = torch.tensor(truth[begin : begin + EVAL_BATCH])
         right += (scores.argmax(-1).cpu() == topics).tolist()
     right = processes.together(right, order, len(texts))
@@ -209,8 +210,8 @@ def evaluate(this, processes, model, texts, names):
 
 def _mp_fn(index):
     """Where the managed compiler's launcher starts each of its processes."""
-    job.run(train, KNOBS, index=index)
+    run(train, KNOBS, index=index)
 
 
 if __name__ == "__main__":
-    job.run(train, KNOBS)
+    run(train, KNOBS)

@@ -432,12 +432,12 @@ def _group(group: Sequence[CandidateEligibility], said_of: dict[Wording, str]) -
     """Candidates with the same answer."""
     first, names = group[0], [one.candidate.name for one in group]
     fresh = [reason for reason in first.reasons if _wording(reason) not in said_of]
-    again: dict[str, list[str]] = {}
+    same_as: dict[str, list[str]] = {}
     for reason in first.reasons:
         earlier = said_of.setdefault(_wording(reason), names[0])
         if earlier not in ("", names[0]):
             stops = "blocks: " if reason.severity is Severity.BLOCK else ""
-            again.setdefault(earlier, []).append(f"{stops}{reason.code}")
+            same_as.setdefault(earlier, []).append(f"{stops}{reason.code}")
     tried = first.verdict is not EligibilityVerdict.INELIGIBLE
     unpaid = {one.code for one in blocking(first.reasons)} == {"saving_below_trial_cost"}
     return {
@@ -446,7 +446,7 @@ def _group(group: Sequence[CandidateEligibility], said_of: dict[Wording, str]) -
         "aside": "not worth a benchmark" if unpaid else "",
         "whys": [one.why for one in group if one.why and tried],
         "fresh": fresh,
-        "again": again,
+        "same_as": same_as,
     }
 
 

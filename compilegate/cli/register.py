@@ -46,7 +46,7 @@ WORKERS = CONNECTIONS
 MOST_LINES = 20
 WORDS = {
     "new": "new", "updated": "updated", "revived": "registered again", "retired": "retired",
-    "completed": "completed an interrupted registration", "set_again": "recreated",
+    "completed": "completed an interrupted registration", "repaired": "repaired",
     "unchanged": "unchanged", "failed": "failed",
 }  # fmt: skip
 
@@ -69,8 +69,8 @@ def register(
     take_over: Annotated[
         bool, typer.Option("--take-over", help="Replace a workload that another owner registered.")
     ] = False,
-    again: Annotated[
-        bool, typer.Option("--again", help="Upload missing files and recreate the schedule.")
+    repair: Annotated[
+        bool, typer.Option("--repair", help="Upload missing files and recreate the schedule.")
     ] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show what would change, and change nothing.")
@@ -109,7 +109,7 @@ def register(
         if not count:
             return
         cloud = invocation.open_cloud()
-        options = RegisterOptions(f"{HUMAN}{cloud.who()}", take_over, again, dry_run)
+        options = RegisterOptions(f"{HUMAN}{cloud.who()}", take_over, repair, dry_run)
         if files and not dry_run:
             refuse_if_drained(cloud.services)  # it would enable schedules
         yield from retire_workloads(names, cloud, options)

@@ -88,13 +88,13 @@ def _running(
 ) -> list[Document]:
     """Executions in progress, with the phase that the row names, where it names the trial.
 
-    ``carried`` are the canary runs that one waits for, None where they were not looked up.
+    ``canary_round`` is what one waits for, None where none was looked up.
     """
     phases = {(row.workload, row.trial): row.phase for row in fleet.rows}
     running: list[Document] = []
     for state in cloud.executions.running():
         name, _, trial = state.name.rpartition("-")
-        carried = [
+        rounds = [
             {"round": one.round, "arms": [run.arm for run in one.runs], "until": one.until}
             for one in histories.get(name, WorkloadHistory()).rounds_of(trial)
             if one.closed is None and cloud.services.clock.now() < one.until
@@ -102,7 +102,7 @@ def _running(
         if workload in (None, name):
             running.append({
                 "execution": state.name, "arn": state.arn, "started_at": state.started_at,
-                "phase": phases.get((name, trial)), "carried": next(iter(carried), None),
+                "phase": phases.get((name, trial)), "canary_round": next(iter(rounds), None),
             })  # fmt: skip
     return running
 

@@ -42,9 +42,9 @@ def stored_as(key: str) -> dict[str, str]:
     return {"key": key}
 
 
-def key_of(one: Field[Any]) -> str:
+def key_of(declared: Field[Any]) -> str:
     """The document's key of a field."""
-    return str(one.metadata.get("key", one.name))
+    return str(declared.metadata.get("key", declared.name))
 
 
 def write(value: object) -> Any:

@@ -344,14 +344,14 @@ class Facts:
         return self._images_by_key[key]
 
     def same_framework(
-        self, one: Framework, other: Framework, *, region: str, instance: Instance | None
+        self, framework: Framework, other: Framework, *, region: str, instance: Instance | None
     ) -> bool:
         """Whether both name the same versions: ``1.13`` comes to the image of ``1.13.1``."""
-        if one == other:
+        if framework == other:
             return True
         first, second = (
-            self.image(framework, compiler="none", region=region, instance=instance).uri
-            for framework in (one, other)
+            self.image(each, compiler="none", region=region, instance=instance).uri
+            for each in (framework, other)
         )
         return bool(first) and first == second
 

@@ -130,10 +130,10 @@ def count(value: float) -> str:
     return signed(f"{value:,.0f}")
 
 
-def plural(value: float, one: str, many: str | None = None) -> str:
+def plural(value: float, singular: str, many: str | None = None) -> str:
     """``1 run``, ``2.1 runs``, ``1,234 runs``: what is counted is exact."""
     number = count(value) if isinstance(value, int) else significant(value, 2)
-    return f"{number} {one if value == 1 else many or one + 's'}"
+    return f"{number} {singular if value == 1 else many or singular + 's'}"
 
 
 def days(value: float) -> str:

@@ -65,8 +65,8 @@ def call_with_retry(
             # botocore's classes are not imported for it.
             kinds = {kind.__name__ for kind in type(error).__mro__}
             is_transport = bool(kinds & {"HTTPClientError", "ConnectionError"})
-            again = error_code(error) in BUSY or (is_transport and unreached < UNREACHABLE_ATTEMPTS)
-            if not again or now() + wait > deadline:
+            retry = error_code(error) in BUSY or (is_transport and unreached < UNREACHABLE_ATTEMPTS)
+            if not retry or now() + wait > deadline:
                 raise
         sleep(wait)
     raise AssertionError("waits end only with an answer or an error")

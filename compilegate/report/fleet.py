@@ -72,17 +72,17 @@ def _tables(fleet: Fleet, tasks: dict[str, Row]) -> list[Table]:
     return [Table("fleet", "Workloads", COLUMNS, listed_rows, note, marked, stacked=True)]
 
 
-def _row(one: WorkloadWeek, task: Row, stage: str) -> tuple[str, ...]:
-    baseline = one.runs.get(BASELINE, 0)
-    runs = sum(one.runs.values())
-    savings = one.savings
+def _row(week: WorkloadWeek, task: Row, stage: str) -> tuple[str, ...]:
+    baseline = week.runs.get(BASELINE, 0)
+    runs = sum(week.runs.values())
+    savings = week.savings
     return (
-        one.workload,
-        one.owner or UNKNOWN,
-        FLAG_STATES[one.state].text if one.state in FLAG_STATES else one.state,
-        one.candidate or UNKNOWN,
+        week.workload,
+        week.owner or UNKNOWN,
+        FLAG_STATES[week.state].text if week.state in FLAG_STATES else week.state,
+        week.candidate or UNKNOWN,
         f"{runs} ({runs - baseline} with a candidate)" if runs else "0",
-        str(one.failed),
+        str(week.failed),
         shown(savings.saved_usd if savings else None, money),
         shown(savings.expected_usd if savings else None, money),
         _to_do(task, stage),
@@ -97,5 +97,5 @@ def _to_do(task: Row, stage: str) -> str:
     return Markup("<span>{}: {}</span>").format(text, command(command_at(typed, stage)))
 
 
-def _saved(one: WorkloadWeek) -> float:
-    return (one.savings.saved_usd or 0.0) if one.savings else 0.0
+def _saved(week: WorkloadWeek) -> float:
+    return (week.savings.saved_usd or 0.0) if week.savings else 0.0

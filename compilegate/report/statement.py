@@ -67,9 +67,9 @@ def render_statement(statement: Document) -> str:
     lacks = statement["unread"] or total["unread_entries"]
     label = INCOMPLETE if lacks else LABELS[statement["state"] == FINAL]
     csv = statement_csv(statement)
-    again = f"compilegate statement --month {month} --csv"
+    csv_command = f"compilegate statement --month {month} --csv"
     if owner is not None:
-        again += f" --owner {quote(owner)}"
+        csv_command += f" --owner {quote(owner)}"
     values = {
         "workload": whose(statement),
         "stage": statement["stage"],
@@ -82,7 +82,7 @@ def render_statement(statement: Document) -> str:
         "not_measured": None,
         "tables": [_lines(total), owners_table(statement), _workloads(statement)],
         "downloads": [Download.of("Workloads", f"statement-{month}.csv", csv, place="--csv")],
-        "next": (command_at(again, statement["stage"]), "every figure, unrounded"),
+        "next": (command_at(csv_command, statement["stage"]), "every figure, unrounded"),
     }
     return render_page("tables.html.j2", (), values)
 

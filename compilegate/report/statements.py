@@ -226,7 +226,7 @@ READ_AS = (
     ("at a difference of -", f"at a difference of {MINUS}"),
 )
 CRASHED = ("candidate_crashed", "baseline_failed")
-WAITS_FOR_BLOCKS = "speed_unsettled"
+WAITS_FOR_BLOCKS = "speed_needs_blocks"
 NOT_APPLIED = "treatment_not_applied"
 FAILURES = frozenset({
     *CRASHED, NOT_APPLIED, "arms_differ", "arms_continue_each_other", "numerics_wrong",

@@ -443,7 +443,7 @@ class FullRuns:
     runs: Sequence[tuple[str, FullRun]]
     made_by: str
     extra: Spent
-    carried: Spent
+    production: Spent
     exposed: str
 
     def counts(self, *modes: str) -> str:
@@ -492,7 +492,7 @@ def full_runs(trial: TrialReport) -> dict[str, Any] | None:
         "used": evidence.policy.quality_runs,
         "made_by": made.made_by,
         "extra": {"runs": modes[SHADOW], **asdict(made.extra)},
-        "carried": {"runs": modes.total() - modes[SHADOW], **asdict(made.carried)},
+        "production": {"runs": modes.total() - modes[SHADOW], **asdict(made.production)},
         "exposed": made.exposed,
     }
 
@@ -503,13 +503,15 @@ def _full_runs(trial: TrialReport, evidence: Evidence) -> FullRuns:
     plain = not runs or (asked in (None, used) and used == SHADOW)
     why = evidence.plan.runs_as_shadow_because
     extra = [(name, run) for name, run in runs if run.mode == SHADOW or _is_lost(name, run)]
-    carried = [(name, run) for name, run in runs if run.mode != SHADOW and not _is_lost(name, run)]
+    production = [
+        (name, run) for name, run in runs if run.mode != SHADOW and not _is_lost(name, run)
+    ]
     made = sum(name != BASELINE and run.mode == CANARY and run.finished for name, run in runs)
     return FullRuns(
         runs,
         "" if plain else paragraph("made_by", asked=asked, used=used, why=why),
         _sum(evidence, [(name, trial.usd_by_job.get(run.job)) for name, run in extra]),
-        _sum(evidence, [(name, run.usd) for name, run in carried]),
+        _sum(evidence, [(name, run.usd) for name, run in production]),
         paragraph("exposed", trial=trial, made=made),
     )
 

@@ -126,8 +126,8 @@ def control_sentences(controls: Sequence[ControlFigures]) -> list[str]:
 
 # Reasons by what helps against them, in the order in which it is said.
 KINDS = {
-    "quality_open": {"quality_inconclusive", "quality_unsettled", "underpowered"},
-    "speed_open": {"speed_inconclusive", "speed_unsettled"},
+    "quality_open": {"quality_inconclusive", "quality_needs_runs", "underpowered"},
+    "speed_open": {"speed_inconclusive", "speed_needs_blocks"},
     "other_numbers": ("not_equivalent", "numerics_wrong"),
     "full_jobs": {"full_run_disagrees", "full_run_unmeasured"},
     "unproven": ("saving_unproven", "full_run_unproven", "full_run_implausible"),

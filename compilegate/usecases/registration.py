@@ -1,7 +1,7 @@
 """Registers workloads with production and retires them.
 
 The order makes a crash anywhere harmless: first what the spec names is uploaded, then the ledger
-is written, then schedule and registration follow it. A registration marked ``settled`` proves that
+is written, then schedule and registration follow it. A registration marked ``complete`` proves that
 all of it was done, so that an unchanged workload costs one read. Of two that register at once, the
 later one brings schedule and registration to the ledger's latest entry.
 """
@@ -140,7 +140,7 @@ class RegisterOptions:
 
     by: str
     take_over: bool = False
-    again: bool = False
+    repair: bool = False
     dry_run: bool = False
 
 
@@ -189,7 +189,7 @@ def register(
         current = None  # a document that cannot be read is replaced like none
     if current is not None:
         same = current.says_the_same(requested)
-        if same and current.settled and not options.again:
+        if same and current.complete and not options.repair:
             return RegistrationOutcome(registering.UNCHANGED, current)
         if not options.take_over:
             registering.check_owner(current, requested)
@@ -220,7 +220,7 @@ def retire(
     never was registered.
     """
     current = load_registration(services.store, workload)
-    if not current.active and current.settled and not options.again:
+    if not current.active and current.complete and not options.repair:
         if not options.dry_run:  # the attempt that retired it may have died before this
             end_canary(workload, services=services)
         return RegistrationOutcome(registering.UNCHANGED, current)
@@ -266,7 +266,7 @@ def _apply(
     workload = claimed.workload
     key = naming.registration_key(workload)
     while True:
-        services.store.put(key, to_json(write(replace(claimed, settled=False))))
+        services.store.put(key, to_json(write(replace(claimed, complete=False))))
         if claimed.active and claimed.schedule is not None:
             schedules.put(workload, claimed.schedule, claimed.timezone)
         else:

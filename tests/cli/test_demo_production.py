@@ -69,9 +69,9 @@ def test_as_json(invoke: Invoke, local: Cloud, file: Path) -> None:
     result = invoke("demo-production", "--workload", file, "--json")
 
     document = json.loads(result.stdout)
-    nights = document["nights"]
+    nights = document["runs"]
     assert (True, None, "promote") == (
-        document["went_as_told"], document["wrong"], document["trial"]["verdict"],
+        document["as_planned"], document["wrong"], document["trial"]["verdict"],
     )  # fmt: skip
     assert ["baseline", "compile", "compile", "compile"] == [night["arm"] for night in nights[:4]]
     assert {None} == {night["injected_fault"] for night in nights[:4]}
@@ -118,8 +118,8 @@ def test_a_trial_that_proves_nothing_is_named_and_the_flag_is_turned_on_by_hand(
         version for version in flag_versions("bert-docs", local.services) if version.flag.enabled
     ]
     assert "human:demo" == by_hand.by
-    assert ["baseline", "compile"] == [night["arm"] for night in document["nights"][:2]]
-    assert "reverted" == document["nights"][-1]["flag"]["state"]
+    assert ["baseline", "compile"] == [night["arm"] for night in document["runs"][:2]]
+    assert "reverted" == document["runs"][-1]["flag"]["state"]
 
 
 def test_a_trial_that_finds_a_defect_is_reported_and_is_a_failure(
@@ -156,7 +156,7 @@ def test_a_run_that_fails_is_reported_and_is_a_failure(
     document = json.loads(result.stdout)
     assert 1 == result.exit_code
     assert "production run 1 did not finish training" == document["wrong"]
-    assert 1 == len(document["nights"])
+    assert 1 == len(document["runs"])
 
 
 def test_a_second_month_on_the_same_cloud(invoke: Invoke, local: Cloud, tmp_path: Path) -> None:

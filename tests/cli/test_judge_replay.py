@@ -61,7 +61,7 @@ def test_another_decision_is_13_and_names_the_fields(invoke: Invoke, promoted: C
     assert 13 == result.exit_code
     message = " ".join(result.stdout.split())
     assert 'differs in 1 field: candidate: recorded "other", now "compile"' in message
-    difference = {"field": "candidate", "recorded": "other", "again": "compile"}
+    difference = {"field": "candidate", "recorded": "other", "replayed": "compile"}
     assert ([difference], None) == (document["differences"], document["judge_versions"])
 
 

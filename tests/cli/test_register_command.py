@@ -172,12 +172,12 @@ def test_a_failure_of_one_workload_is_reported_and_the_others_are_registered(
     assert 1 == result.exit_code
     assert "job-001.yaml: Scheduler is on holiday" in result.stderr
     assert "3 new, 1 failed" in result.stdout
-    assert not load_registration(store(aws), "job-1").settled
+    assert not load_registration(store(aws), "job-1").complete
 
     monkeypatch.setattr(schedules(aws), "put", put)
     again = invoke("register", file.parent)
     assert "1 completed an interrupted registration, 3 unchanged" in again.stdout
-    assert load_registration(store(aws), "job-1").settled
+    assert load_registration(store(aws), "job-1").complete
 
 
 def test_another_owners_name_is_refused_until_it_is_taken_over(

@@ -226,7 +226,7 @@ def test_a_lost_network_ends_the_watching_not_the_trial(
 FULL: dict[str, Any] = {
     "made_by": "production, as it trains anyway (canary)",
     "extra": {"runs": 0, "usd": 0.0, "gpu_hours": 0.0},
-    "carried": {"runs": 4, "usd": 80.0, "gpu_hours": 32.0},
+    "production": {"runs": 4, "usd": 80.0, "gpu_hours": 32.0},
     "exposed": "2 models of a candidate made in production, held back until the verdict",
 }
 
@@ -239,7 +239,7 @@ FULL: dict[str, Any] = {
         (None, ""),
         (
             {**FULL, "made_by": "the trial", "extra": {"runs": 4, "usd": None, "gpu_hours": None},
-             "carried": {"runs": 0}},
+             "production": {"runs": 0}},
             "made by the trial; extra –, – GPU-hours",  # noqa: RUF001
         ),
     ],

@@ -67,7 +67,9 @@ def test_status_says_what_a_trial_waits_for_production_to_train(
     services.ledger.append("bert-docs", asked)
 
     (running,) = json.loads(invoke("status", "--json").stdout)["running"]
-    assert {"round": 5, "arms": ["compile", "baseline"], "until": asked.until} == running["carried"]
+    assert {"round": 5, "arms": ["compile", "baseline"], "until": asked.until} == running[
+        "canary_round"
+    ]
     shown = " ".join(invoke("status").stdout.split())
     assert "waits for production to train compile, baseline, at most until 20" in shown
 

@@ -1,4 +1,4 @@
-"""Old words live on only in names that other programs rely on; the contracts list those."""
+"""Old words, and words that fit anything, name nothing."""
 
 from __future__ import annotations
 
@@ -18,19 +18,18 @@ CODE = (
     "distributions/local/compilegate_local",
     "distributions/localcloud/compilegate_localcloud", "lambdas", "stacks", "training",
 )  # fmt: skip
-CONTRACTS = ROOT / "docs" / "contracts.md"
 OLD = frozenset(
     ("carried", "doors", "nights", "patience", "promised", "rulers", "settle", "settled", "story",
      "surroundings", "tale", "teller", "tiles", "told", "toll", "unsettled", "untold")
 )  # fmt: skip
 PHRASES = ("take_in", "easier_proof", "count_down", "no_result")
 # Words that fit anything, as whole names; `known_fields` says what it is.
-EMPTY = frozenset(("found", "given", "known", "told", "wanted"))
-# Part of the judge, whose recorded digest covers its names.
+EMPTY = frozenset(("found", "given", "known", "wanted"))
+# The same, but for a variable of a loop or a lambda.
+SAYS_NOTHING = frozenset(("again", "one", "past", "this"))
+# Recorded results name a digest of the code that they are of, its names included.
 OF_THE_JUDGE = "compilegate/domain/judging/"
-# Fields of records that are called what their JSON key is.
-FIELDS = {"carried", "settled"}
-SECTION = re.compile(r"## Names that keep an old word\n(.*?)(?=\n## |\Z)", re.DOTALL)
+OF_THE_CHECK = "training/compilegate_runtime/equivalence/"
 QUOTED = re.compile(r"`([^`\n]+)`")
 
 
@@ -40,10 +39,9 @@ def test_an_old_word_is_recognised_in_every_form() -> None:
     assert old == [name for name in [*old, "history", "history_key", "tolerance"] if _is_old(name)]
 
 
-def test_code_names_nothing_by_an_old_word_but_the_fields_of_records() -> None:
-    names = ((name, file) for name, file in _code().names if _is_old(name))
-
-    assert {name: file for name, file in names if name not in FIELDS} == {}
+def test_code_names_nothing_by_an_old_word() -> None:
+    assert {name: file for name, file in _code().names if _is_old(name)} == {}
+    assert dict(_old_texts()) == {}
 
 
 def test_code_calls_nothing_by_a_word_that_fits_anything() -> None:
@@ -54,18 +52,12 @@ def test_code_calls_nothing_by_a_word_that_fits_anything() -> None:
     } == {}
 
 
-def test_contracts_list_every_text_and_page_that_keeps_an_old_word() -> None:
-    used = dict(_old_texts())
-
-    assert {name: file for name, file in used.items() if name not in _listed()} == {}
-    assert _listed() - used.keys() - FIELDS == set()
-
-
-def _listed() -> set[str]:
-    section = SECTION.search(CONTRACTS.read_text("utf-8"))
-    assert section is not None
-    rows = [row.split("|") for row in section[1].splitlines() if row.startswith("| `")]
-    return {name for row in rows for name in QUOTED.findall(row[1])}
+def test_no_function_class_parameter_or_field_is_called_by_a_word_that_says_nothing() -> None:
+    assert {
+        name: file
+        for name, file in _code().declared
+        if name in SAYS_NOTHING and not file.startswith(OF_THE_CHECK)
+    } == {}
 
 
 def _is_old(name: str) -> bool:
@@ -78,9 +70,8 @@ def _old_texts() -> Iterator[tuple[str, str]]:
     for text, file in _code().texts:
         yield from _short([text], file)
     for page in sorted((ROOT / "docs").rglob("*.md")):
-        if page != CONTRACTS:
-            quoted = QUOTED.findall(page.read_text("utf-8"))
-            yield from _short((word for text in quoted for word in text.split()), page.name)
+        quoted = QUOTED.findall(page.read_text("utf-8"))
+        yield from _short((word for text in quoted for word in text.split()), page.name)
 
 
 def _short(texts: Iterable[str], file: str) -> Iterator[tuple[str, str]]:
@@ -91,20 +82,22 @@ def _short(texts: Iterable[str], file: str) -> Iterator[tuple[str, str]]:
 
 @dataclass(frozen=True)
 class _Code:
-    """Each name and each text without a space that code has, with each file that has it."""
+    """Each name, declaration and text without a space that code has, with each file that has it."""
 
     names: set[tuple[str, str]]
+    declared: set[tuple[str, str]]
     texts: set[tuple[str, str]]
 
 
 @cache
 def _code() -> _Code:
-    code = _Code(set(), set())
+    code = _Code(set(), set(), set())
     for folder in CODE:
         for path in sorted((ROOT / folder).rglob("*.py")):
             file = str(path.relative_to(ROOT))
             for node in ast.walk(ast.parse(path.read_text("utf-8"))):
                 code.names.update((name, file) for name in _names(node))
+                code.declared.update((name, file) for name in _declared(node))
                 if isinstance(node, ast.Constant) and " " not in str(node.value):
                     code.texts.add((str(node.value), file))
     return code
@@ -114,3 +107,14 @@ def _names(node: ast.AST) -> Iterator[str]:
     for field in ("id", "arg", "attr", "name"):
         if isinstance(name := getattr(node, field, None), str):
             yield name
+
+
+def _declared(node: ast.AST) -> Iterator[str]:
+    """The function or class that a node declares, its parameters or fields."""
+    if isinstance(node, ast.ClassDef):
+        yield node.name
+        yield from (name for field in node.body if isinstance(field, ast.AnnAssign)
+                    for name in _names(field.target))  # fmt: skip
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+        yield node.name
+        yield from (each.arg for each in ast.walk(node.args) if isinstance(each, ast.arg))

@@ -61,23 +61,24 @@ UNSETTLED, BELOW, EITHER = [1.2, 1.5, 1.2, 1.5], [1.155, 1.165, 1.16, 1.158, 1.1
 # Blocks, the code of what they show, and the first and the number of blocks asked for next.
 BLOCKS: dict[str, tuple[list[float], str, tuple[int, int] | None]] = {
     **{f"a loser of {one}": ([one], "speedup_too_small", None) for one in (0.7, 0.9, 0.95)},
-    "one that may be below": (BELOW[:1], "speed_unsettled", (1, 2)),
+    "one that may be below": (BELOW[:1], "speed_needs_blocks", (1, 2)),
     **{f"{n} that are faster but below": (BELOW[:n], "speedup_below_promote", None)
        for n in (4, 5, MOST)},
-    "one, two before the first look": (UNSETTLED[:1], "speed_unsettled", (1, 2)),
-    "the first look": (UNSETTLED[:3], "speed_unsettled", (3, 1)),
-    "the second look": (UNSETTLED, "speed_unsettled", (4, 2)),
+    "one, two before the first look": (UNSETTLED[:1], "speed_needs_blocks", (1, 2)),
+    "the first look": (UNSETTLED[:3], "speed_needs_blocks", (3, 1)),
+    "the second look": (UNSETTLED, "speed_needs_blocks", (4, 2)),
     **{f"all, of either side: {blocks}": (blocks * 3, "speed_inconclusive", None)
        for blocks in (EITHER, [1.0, 1.2])},
     "all, above the bar but not clearly": (
         [1.16, 1.23, 1.17, 1.22, 1.16, 1.24], "speed_inconclusive", None),
     "a fifth that no look sees, after a proof": ([1.30, 1.31, 1.30, 1.31, 2.2],
                                                  "speedup_proven", None),
-    "a fifth that no look sees, after none": ([*EITHER, *EITHER, 1.3], "speed_unsettled", (5, 1)),
+    "a fifth that no look sees, after none": ([*EITHER, *EITHER, 1.3],
+                                              "speed_needs_blocks", (5, 1)),
 }  # fmt: skip
 VERDICTS = {
     "speedup_too_small": Verdict.STAY_OFF, "speedup_below_promote": Verdict.STAY_OFF,
-    "speed_unsettled": Verdict.CONTINUE, "speed_inconclusive": Verdict.INCONCLUSIVE,
+    "speed_needs_blocks": Verdict.CONTINUE, "speed_inconclusive": Verdict.INCONCLUSIVE,
     "speedup_proven": Verdict.CONTINUE,
 }  # fmt: skip
 
@@ -145,8 +146,8 @@ def test_what_one_candidate_proves_is_not_enough_among_three() -> None:
         add_candidate(doc, name, speedup=0.8)
     among_three = judge(doc)
 
-    assert {"speedup_proven", "quality_unsettled"} == codes(alone)
-    assert "speed_unsettled" in codes(among_three)
+    assert {"speedup_proven", "quality_needs_runs"} == codes(alone)
+    assert "speed_needs_blocks" in codes(among_three)
 
 
 def test_a_segment_that_failed_before_it_could_tell_is_a_crash_not_a_missing_treatment() -> None:

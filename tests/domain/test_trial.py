@@ -162,7 +162,7 @@ def test_the_second_candidate_is_tested_only_after_the_first_failed() -> None:
     decision = judge(doc)
 
     assert (Verdict.CONTINUE, "compile") == (decision.verdict, decision.candidate)
-    assert {"quality_worse", "quality_unsettled"} <= codes(decision)
+    assert {"quality_worse", "quality_needs_runs"} <= codes(decision)
 
 
 def test_a_trial_is_held_open_by_one_unproven_candidate_and_stays_off_when_all_failed() -> None:

@@ -76,10 +76,14 @@ def test_more_runs_to_come_never_make_a_trial_worth_less(remaining: float, more:
 UNPAID = (Verdict.INCONCLUSIVE, {"saving_below_trial_cost"})
 WEIGHED: dict[str, tuple[float | None, dict[str, Any], tuple[Verdict, set[str]]]] = {
     "few runs to come": (5, {"full_run_steps": 320}, UNPAID),
-    "many runs to come": (500, {"full_run_steps": 320}, (Verdict.CONTINUE, {"speed_unsettled"})),
+    "many runs to come": (500, {"full_run_steps": 320}, (Verdict.CONTINUE, {"speed_needs_blocks"})),
     "no run to prove quality on": (0, {}, UNPAID),
     "too few runs to prove quality on": (3.9, {}, UNPAID),
-    "an unknown number": (None, {"full_run_steps": 320}, (Verdict.CONTINUE, {"speed_unsettled"})),
+    "an unknown number": (
+        None,
+        {"full_run_steps": 320},
+        (Verdict.CONTINUE, {"speed_needs_blocks"}),
+    ),
 }
 
 

@@ -89,7 +89,7 @@ SESSIONS: dict[str, tuple[Callable[[], World], Sequence[tuple[str, ...]]]] = {
         lambda: World(workload()),
         (
             ("register", "w.yaml", "--dry-run"), ("register", "w.yaml"), ("register", "w.yaml"),
-            ("register", "w.yaml", "--again"), ("register", "other.yaml"),
+            ("register", "w.yaml", "--repair"), ("register", "other.yaml"),
             ("register", "w.yaml", "other.yaml", "--dry-run"), ("register", "wrong.yaml"),
             ("register", "w.yaml", "wrong.yaml"), ("register", "gone.yaml"),
             ("register", "--remove", NAME), ("register", "--remove", NAME),

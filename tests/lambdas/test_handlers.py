@@ -109,7 +109,7 @@ def test_a_completed_run_is_evaluated_even_where_nothing_can_be_looked_at(deploy
     runs = [{"run": "q1b17"}, {"run": "q1a17"}]
     answer = handle("on_job_ended", run="q1b17", job="cg-x-r0", status="Completed", runs=runs)
 
-    assert ("Completed", []) == (answer["status"], answer["settled_arms"])
+    assert ("Completed", []) == (answer["status"], answer["rejected_arms"])
     assert "no early look at cg-x-r0" in caplog.text
 
 

@@ -133,9 +133,9 @@ def test_programs_get_the_same_figures():
     document = json.loads(rendered(hybrid()).json)["full_runs"]
 
     assert (document["asked"], document["used"]) == ("hybrid", "hybrid")
-    assert (document["extra"]["runs"], document["carried"]["runs"]) == (1, 5)
+    assert (document["extra"]["runs"], document["production"]["runs"]) == (1, 5)
     assert document["extra"]["gpu_hours"] == pytest.approx(0.5)
-    assert document["carried"]["usd"] == pytest.approx(5 * RATE)
+    assert document["production"]["usd"] == pytest.approx(5 * RATE)
     assert json.loads(rendered(samples.promote()).json)["full_runs"] is None
 
 

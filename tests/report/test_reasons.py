@@ -198,7 +198,8 @@ def test_every_failure_is_registered_and_says_what_helps() -> None:
 
 
 @pytest.mark.parametrize(
-    ("jobs", "code"), [(3, "evidence_missing"), (2, "speed_unsettled"), (0, "speed_unsettled")]
+    ("jobs", "code"),
+    [(3, "evidence_missing"), (2, "speed_needs_blocks"), (0, "speed_needs_blocks")],
 )
 def test_a_candidate_that_left_nothing_is_told_by_its_own_reason_where_another_decides(
     jobs: int, code: str
@@ -229,7 +230,7 @@ def test_where_that_ended_the_trial_it_is_said_once() -> None:
         None, silent=silent_arms(evidence),
     )  # fmt: skip
 
-    assert [own.code, "speed_unsettled"] == [reason.code for reason in ended]
+    assert [own.code, "speed_needs_blocks"] == [reason.code for reason in ended]
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,7 @@ def _decided(verdict, code, **changes):
     """The promotion's records, decided by a reason; two others follow it."""
     reasons = [
         {"code": code, "message": "its own words."},
-        {"code": "quality_unsettled", "message": "compile: full runs are missing"},
+        {"code": "quality_needs_runs", "message": "compile: full runs are missing"},
         {"code": "speedup_proven", "message": "compile: 1.34x, proven above 1.10x"},
     ]
     return with_decision(samples.promote(), verdict=verdict, reasons=reasons, **changes)

@@ -128,7 +128,7 @@ def test_the_look_stops_the_jobs_of_rejected_arms_and_no_others(
     complete(services, "q1b17")
     answer = end_job(services, "q1b17", ScriptedJudge(decision))
 
-    assert {**outcome("q1b17"), "settled_arms": rejected} == answer
+    assert {**outcome("q1b17"), "rejected_arms": rejected} == answer
     assert running == still_running(services)
 
 
@@ -136,7 +136,7 @@ def test_a_candidates_crash_leaves_the_baselines_runs_to_the_next_candidate(serv
     judge = ScriptedJudge(goes_on_with("compile-b48", "candidate_crashed"))
     answer = fail(services, "q1b17", judge)
 
-    assert ("Failed", [1]) == (answer["status"], answer["settled_arms"])
+    assert ("Failed", [1]) == (answer["status"], answer["rejected_arms"])
     assert ["q1a17"] == still_running(services)
     ((crashed,),) = (shown.arms[1].runs for shown in judge.shown)
     assert (job_of("q1b17"), False) == (crashed.job, crashed.finished)
@@ -182,7 +182,7 @@ def test_a_run_that_this_trial_stopped_stops_no_others_and_stays_its_own(service
     again = end_job(services, "q1b18", judge, cause=STOPPED)
 
     assert first == end_job(services, "q1b17", judge)
-    assert ("Stopped", [1]) == (again["status"], again["settled_arms"])
+    assert ("Stopped", [1]) == (again["status"], again["rejected_arms"])
     assert ["q1a17"] == still_running(services)
     second = end_job(services, "q1b18", other, cause=STOPPED)
     complete(services, "q1a17")
@@ -195,7 +195,7 @@ def test_a_run_that_somebody_else_stopped_ends_the_round(services: Any) -> None:
     services.jobs.stop(job_of("q1b17"))
     answer = end_job(services, "q1b17", cause=STOPPED)
 
-    assert ("Stopped", []) == (answer["status"], answer["settled_arms"])
+    assert ("Stopped", []) == (answer["status"], answer["rejected_arms"])
     assert [] == still_running(services)
 
 
@@ -223,7 +223,7 @@ def test_whatever_goes_wrong_with_the_look_does_not_cost_the_run(
     with caplog.at_level(logging.ERROR):
         answer = end_job(services, "q1b17", broken)
 
-    assert ("Completed", []) == (answer["status"], answer["settled_arms"])
+    assert ("Completed", []) == (answer["status"], answer["rejected_arms"])
     assert "the judge is broken" in caplog.text
     assert ["q1a17", "q1b18"] == still_running(services)
 
@@ -239,7 +239,7 @@ def test_broken_evidence_of_a_sibling_ends_the_round_that_it_makes_invalid(servi
     put_output(services, job_of("q1a17"), quality_output(99))
     answer = end_job(services, "q1b17", ScriptedJudge(goes_on_with("compile")))
 
-    assert [0, 1, 2] == answer["settled_arms"]
+    assert [0, 1, 2] == answer["rejected_arms"]
 
 
 @pytest.mark.parametrize(
@@ -268,7 +268,7 @@ def test_a_run_is_judged_with_what_its_siblings_came_to(
 def test_a_run_alone_in_its_round_is_left_to_the_round(services: Any) -> None:
     judge = ScriptedJudge(says("stay_off"))
 
-    assert [] == end_job(services, "q1b17", judge, round_=["q1b17"])["settled_arms"]
+    assert [] == end_job(services, "q1b17", judge, round_=["q1b17"])["rejected_arms"]
     assert [] == judge.shown
 
 

@@ -35,7 +35,7 @@ DOCUMENT = {
     "origin": "workloads/bert-docs.yaml",
     "target": "arn:machine as arn:role",
     "revision": 3,
-    "settled": True,
+    "complete": True,
 }
 
 
@@ -81,7 +81,7 @@ def test_a_new_workload_is_uploaded_scheduled_recorded_and_registered() -> None:
     spec = spec_at(production.store, registered.spec_key)
     assert ("new", registered, 3) == (result.what, result.registration, result.uploaded)
     assert ("nlp", 1, True, True) == (
-        registered.owner, registered.revision, registered.active, registered.settled,
+        registered.owner, registered.revision, registered.active, registered.complete,
     )  # fmt: skip
     assert b"code" == production.store.get(spec.source_key)
     uri = spec.workload.training.inputs["train"]
@@ -177,7 +177,7 @@ def test_what_was_deleted_by_hand_comes_back_when_asked_again() -> None:
     production.schedules.expressions.clear()
 
     assert "unchanged" == production.register().what
-    assert "set_again" == production.register(again=True).what
+    assert "repaired" == production.register(repair=True).what
     assert {"bert-docs": NIGHTLY} == production.schedules.expressions
     assert [("registered", 1)] == production.history()
 
@@ -316,13 +316,13 @@ def crash_at(production: Production, number: int, *, after: bool) -> None:
 
 def restarted(production: Production) -> Production:
     """The same stores as another process finds them."""
-    again = Production()
-    again.store.objects = production.store.objects
-    ledger: Any = again.services.ledger
+    repair = Production()
+    repair.store.objects = production.store.objects
+    ledger: Any = repair.services.ledger
     crashed: Any = production.services.ledger
     ledger.raw.items = crashed.raw.items
-    again.schedules.expressions = production.schedules.expressions
-    return again
+    repair.schedules.expressions = production.schedules.expressions
+    return repair
 
 
 # Action, and how many writes it makes: three uploads of a new workload, then ledger,
@@ -362,11 +362,11 @@ def test_running_it_again_after_a_crash_comes_to_the_same(
     crash_at(crashed, number, after=after)
     with pytest.raises(Crash):
         act(crashed)
-    again = restarted(crashed)
+    repair = restarted(crashed)
 
-    act(again)
+    act(repair)
 
-    assert outcome(undisturbed) == outcome(again)
+    assert outcome(undisturbed) == outcome(repair)
 
 
 @pytest.mark.parametrize(("action", "writes"), [(name, n) for name, (_, n) in ACTIONS.items()])
@@ -386,13 +386,13 @@ def test_an_update_that_crashed_can_be_taken_back(number: int) -> None:
     crash_at(production, number, after=True)
     with pytest.raises(Crash):
         production.register(asked(scheduled(WEEKLY)))
-    again = restarted(production)
+    repair = restarted(production)
 
-    again.register()
+    repair.register()
 
-    assert {"bert-docs": NIGHTLY} == again.schedules.expressions
-    assert NIGHTLY == again.registered().schedule
-    assert again.registered().settled
+    assert {"bert-docs": NIGHTLY} == repair.schedules.expressions
+    assert NIGHTLY == repair.registered().schedule
+    assert repair.registered().complete
 
 
 class Interleaved:

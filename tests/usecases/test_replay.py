@@ -71,7 +71,7 @@ def test_another_verdict_is_found_with_its_fields(services: Any) -> None:
     (difference,) = again(services, decision_id).comparison.differences
 
     assert ("verdict", "stay_off", "promote") == (
-        difference.field, difference.recorded, difference.again,
+        difference.field, difference.recorded, difference.replayed,
     )  # fmt: skip
 
 

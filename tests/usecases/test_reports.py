@@ -62,7 +62,7 @@ def test_without_a_decision_and_without_a_failure_there_is_nothing_to_report() -
 def test_a_candidate_that_left_nothing_is_given_up_by_the_reason_of_its_jobs() -> None:
     source = samples.promote()
     decision, evidence = dict(source["decision"] or {}), dict(source["evidence"] or {})
-    decision["reasons"] = [{"code": "speed_unsettled", "message": "waits", "arm": "compile"}]
+    decision["reasons"] = [{"code": "speed_needs_blocks", "message": "waits", "arm": "compile"}]
     evidence["plan"] = {
         **evidence["plan"], "unmeasured_by_job": {f"job-{n}": ["compile"] for n in range(3)},
     }  # fmt: skip

@@ -318,11 +318,11 @@ def fleet(page: str) -> str:
     return between(page, "fleet", table(head, rows, "---:"))
 
 
-def _taken(one: Mapping[str, Any]) -> tuple[str, ...]:
-    requests = sum(one["requests"].values())
+def _taken(row: Mapping[str, Any]) -> tuple[str, ...]:
+    requests = sum(row["requests"].values())
     return (
-        f"{one['seconds']:g}", f"{one['cpu_seconds']:g}", f"{one['read_mb']:,g}", f"{requests:,}",
-        f"{one['memory_mib']}",
+        f"{row['seconds']:g}", f"{row['cpu_seconds']:g}", f"{row['read_mb']:,g}", f"{requests:,}",
+        f"{row['memory_mib']}",
     )  # fmt: skip
 
 

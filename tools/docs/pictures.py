@@ -133,18 +133,21 @@ def _asked(asked: SpeedStep | QualityStep) -> tuple[str, str]:
     return f"Full runs by {maker}", " and ".join(asked.arms)
 
 
-def _answered(one: Round) -> list[str]:
-    speed = one.answer.speedup
+def _answered(asked_round: Round) -> list[str]:
+    speed = asked_round.answer.speedup
     answered = (
         [f"{speed.estimate:.2f}x ({speed.interval[0]:.2f} to {speed.interval[1]:.2f})"]
         if speed
         else []
     )
-    if isinstance(one.asked, SpeedStep):
+    if isinstance(asked_round.asked, SpeedStep):
         return answered
-    held = "quality_held" in {reason.code for reason in one.answer.reasons}
+    held = "quality_held" in {reason.code for reason in asked_round.answer.reasons}
     proof = "quality held" if held else "not proven yet"
-    return [*answered, f"look at {one.look} runs, {proof}" if one.look else "no look"]
+    return [
+        *answered,
+        f"look at {asked_round.look} runs, {proof}" if asked_round.look else "no look",
+    ]
 
 
 def turns() -> list[list[str]]:

@@ -61,20 +61,20 @@ def compare(
 
 
 def _row(
-    one: Assumption, observed: Observations, checks: Mapping[str, Check], *, simulated: bool
+    assumption: Assumption, observed: Observations, checks: Mapping[str, Check], *, simulated: bool
 ) -> Row:
     def row(seen: str, agreement: Agreement, detail: str = "") -> Row:
         cut = ACCOUNT.sub("ACCOUNT", " ".join(detail.split()))[:DETAIL_CHARACTERS]
-        return Row(one.id, one.behaviour, one.expected, seen, agreement, cut)
+        return Row(assumption.id, assumption.behaviour, assumption.expected, seen, agreement, cut)
 
-    if one.unchecked:
-        return row("", Agreement.NOT_CHECKED, one.unchecked)
-    if one.needs_account and simulated:
+    if assumption.unchecked:
+        return row("", Agreement.NOT_CHECKED, assumption.unchecked)
+    if assumption.needs_account and simulated:
         return row("", Agreement.NEEDS_ACCOUNT)
-    seen = checks[one.id](observed)
+    seen = checks[assumption.id](observed)
     if seen is None:
-        return row("", Agreement.NOT_SEEN, f"no result from: {one.check}")
-    agrees = seen.value == one.expected
+        return row("", Agreement.NOT_SEEN, f"no result from: {assumption.check}")
+    agrees = seen.value == assumption.expected
     return row(seen.value, Agreement.AGREES if agrees else Agreement.DIFFERS, seen.detail)
 
 

@@ -40,34 +40,34 @@ KNOBS = {
 class Training:
     """Trains ``model``, whose forward returns the loss of a batch, on ``count`` samples."""
 
-    def __init__(self, this, processes, model, count, betas=(0.9, 0.999)):
-        self._this, self._knobs, self._device = this, this.settings, this.device
+    def __init__(self, job, processes, model, count, betas=(0.9, 0.999)):
+        self._job, self._knobs, self._device = job, job.settings, job.device
         self._processes, self._count = processes, count
         self._plan_steps()
-        self.model = this.device.convert(model.to(this.device.kind))
+        self.model = job.device.convert(model.to(job.device.kind))
         self._optimizer = torch.optim.AdamW(
             parameter_groups(self.model, self._knobs.weight_decay),
-            lr=self._knobs.learning_rate * faults.learning_rate_share(this.compiler),
+            lr=self._knobs.learning_rate * faults.learning_rate_share(job.compiler),
             betas=betas,
-            **_fused(this.device),
+            **_fused(job.device),
         )
         self._schedule = torch.optim.lr_scheduler.LambdaLR(self._optimizer, self._share_of_peak)
         self._scaler = self._gradient_scaler()
-        self._kept = Kept(torch, this.compiler)
+        self._kept = Kept(torch, job.compiler)
         self._checkpoints = None
-        if this.evaluates and not this.compiler.on_xla:  # whose tensors are not torch's
+        if job.evaluates and not job.compiler.on_xla:  # whose tensors are not torch's
             minutes = self._knobs.checkpoint_minutes
-            self._checkpoints = Checkpoints(this.recorder, processes.rank, minutes)
+            self._checkpoints = Checkpoints(job.recorder, processes.rank, minutes)
             self._resume()
         self._sharing = processes.wrap(self.model)
         self._forward = self._compiled()
         if processes.rank:  # dropout of its own in each process
-            torch.manual_seed(self._knobs.seed + processes.rank + this.recorder.steps_done)
+            torch.manual_seed(self._knobs.seed + processes.rank + job.recorder.steps_done)
 
     # ---- before the first step ------------------------------------------------------------
 
     def _plan_steps(self):
-        knobs, recorder = self._knobs, self._this.recorder
+        knobs, recorder = self._knobs, self._job.recorder
         batch = knobs.batch_size * self._processes.count
         if knobs.batch_size % knobs.micro_batches:
             raise HyperparameterError(
@@ -101,14 +101,14 @@ class Training:
                 "compile_optimizer does not go with precision fp16, whose optimizer's step depends "
                 "on the gradients; use bf16"
             )
-        if self._this.compiler.on_xla:
+        if self._job.compiler.on_xla:
             from torch_xla.amp import GradScaler  # noqa: PLC0415 — exists in few images
 
             return GradScaler()
         return getattr(torch.amp, "GradScaler", torch.cuda.amp.GradScaler)()
 
     def _compiled(self):
-        compiler = self._this.compiler
+        compiler = self._job.compiler
         if self._knobs.compile_regions:  # the blocks are the model's own
             compiler.apply(self.model)
             return self._sharing
@@ -121,7 +121,7 @@ class Training:
 
         The recorder times the steps. ``workers`` threads make batches before they are asked for.
         """
-        knobs, recorder = self._knobs, self._this.recorder
+        knobs, recorder = self._knobs, self._job.recorder
         size = knobs.batch_size * self._processes.count
         chosen = (
             self._processes.share(indices)
@@ -131,7 +131,7 @@ class Training:
         first = next(left)
         if not recorder.steps_done:
             self._measure_initial_loss(make(*first))
-            if not self._this.compiler.on_xla:  # whose graphs it would add to
+            if not self._job.compiler.on_xla:  # whose graphs it would add to
                 weights = InitialWeights()
                 weights.add(self.model)
                 recorder.initial_weights = weights.sha256()
@@ -150,7 +150,7 @@ class Training:
             loss = float(self.model(*self._moved(batch)))
         self.model.train()
         total, count = self._processes.summed(loss, 1)
-        self._this.recorder.initial_loss = total / count
+        self._job.recorder.initial_loss = total / count
 
     def step(self, batch):
         """Train on one batch; returns its loss and the norm of its gradient."""
@@ -166,7 +166,7 @@ class Training:
                 (self._scaler.scale(loss) if self._scaler else loss).backward()
             total = total + loss.detach()
         self._kept.note_compilations()
-        compiler = self._this.compiler
+        compiler = self._job.compiler
         compiler.reduce(self._optimizer)
         if self._scaler:
             self._scaler.unscale_(self._optimizer)
@@ -179,7 +179,7 @@ class Training:
         """Record the step, move the schedule on, save a checkpoint when it is time to."""
         rate = self._schedule.get_last_lr()[0]
         self._schedule.step()
-        self._this.recorder.end_step(
+        self._job.recorder.end_step(
             loss, samples=samples, tokens=tokens, learning_rate=rate, gradient_norm=norm
         )
         if self._checkpoints:
@@ -200,15 +200,15 @@ class Training:
         """All steps are done."""
         if self._checkpoints:
             self._checkpoints.done()
-        if self._this.evaluates and not self._this.compiler.on_xla:
-            self._this.recorder.ended_with(self.model)
+        if self._job.evaluates and not self._job.compiler.on_xla:
+            self._job.recorder.ended_with(self.model)
         if self._kept.asked:
             self._kept.done()
-            self._this.recorder.subject = self._subject
+            self._job.recorder.subject = self._subject
 
     def _subject(self):
         """What the equivalence check examines; evaluation runs the model as written in any arm."""
-        model, compiler, knobs = self.model, self._this.compiler, self._knobs
+        model, compiler, knobs = self.model, self._job.compiler, self._knobs
         model.to(self._device.kind).train()  # as it trained, wherever it was saved from
         of_optimizer = {}
         if knobs.compile_optimizer:
@@ -257,7 +257,7 @@ class Training:
         torch.set_rng_state(state["random"])
         if self._device.is_gpu:
             torch.cuda.set_rng_state(state["random_gpu"])
-        self._this.recorder.resume(evidence, steps_file)
+        self._job.recorder.resume(evidence, steps_file)
 
 
 def _fused(device):

@@ -21,15 +21,15 @@ class Processes:
     gradients.
     """
 
-    def __init__(self, this):
+    def __init__(self, job):
         self.rank, self.count = environment.rank(), environment.world_size()
-        self._device = this.device
-        self._joined = self.count > 1 and not this.compiler.on_xla
+        self._device = job.device
+        self._joined = self.count > 1 and not job.compiler.on_xla
         self.local = int(
             os.environ.get("LOCAL_RANK") or os.environ.get("OMPI_COMM_WORLD_LOCAL_RANK") or 0
         )
         if self._joined and not distributed.is_initialized():
-            self._join(this.device)
+            self._join(job.device)
 
     def _join(self, device):
         hosts = json.loads(os.environ.get("SM_HOSTS", "[]"))  # some set MPI's variables alone

@@ -27,7 +27,7 @@ def own(values, defaults):
     return {name: values[name] or default for name, default in defaults.items()}
 
 
-def save(this, network, tokenizer):
+def save(job, network, tokenizer):
     """Leave the weights, and the tokenizer if they need one, where the model artifact is made.
 
     Every process calls this.
@@ -35,8 +35,8 @@ def save(this, network, tokenizer):
     folder = environment.model_folder()
     if folder is None:
         return
-    if this.settings.model == "tiny":
-        this.compiler.save(network.state_dict(), folder / "model.pt")
+    if job.settings.model == "tiny":
+        job.compiler.save(network.state_dict(), folder / "model.pt")
     elif not environment.rank():
         network.cpu().save_pretrained(folder)  # PyTorch/XLA's tensors have no storage to read
         tokens.save(tokenizer, folder)

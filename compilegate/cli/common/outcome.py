@@ -263,7 +263,7 @@ def full_run_words(full_runs: Mapping[str, Any] | None) -> str:
     usd = shown(full_runs["extra"]["usd"], money)
     hours = shown(full_runs["extra"]["gpu_hours"], significant)
     extra = f"made by {full_runs['made_by']}; extra {usd}, {hours} GPU-hours"
-    return f"{extra}; {full_runs['exposed']}" if full_runs["carried"]["runs"] else extra
+    return f"{extra}; {full_runs['exposed']}" if full_runs["production"]["runs"] else extra
 
 
 def _author(change: Author | GivenAnswer | None) -> str:

@@ -195,16 +195,16 @@ class Finding(StrEnum):
 def split_of(candidate: Arm, evidence: Evidence) -> Split | Finding | None:
     """The split, why there is none, or None where no run recorded outcomes."""
     arms = [finished(arm.quality) for arm in (evidence.baseline, candidate)]
-    read = [[(run, one) for run in runs if (one := run.outcomes)] for runs in arms]
+    read = [[(run, outcomes) for run in runs if (outcomes := run.outcomes)] for runs in arms]
     known = [pair for pairs in read for pair in pairs]
     if not known:
         return None
-    if len({one.population for _, one in known}) > 1:
+    if len({outcomes.population for _, outcomes in known}) > 1:
         return Finding.SETS_VARY
-    slope = _slope([(run.metric or 0.0, one.mean) for run, one in known])
+    slope = _slope([(run.metric or 0.0, outcomes.mean) for run, outcomes in known])
     if slope is None:
         return Finding.OTHER_METRIC
-    tau = tau_squared([[one for _, one in pairs] for pairs in read])
+    tau = tau_squared([[outcomes for _, outcomes in pairs] for pairs in read])
     samples = samples_of(candidate, evidence)
     variance, df = samples.pooled_variance, samples.degrees_of_freedom
     if tau is None or not variance or df < LEAST_DF:

@@ -60,14 +60,14 @@ SPEED_VERDICTS = {
     SpeedOutcome.TOO_SLOW: (Verdict.STAY_OFF, "speedup_too_small"),
     SpeedOutcome.BELOW_PROMOTE: (Verdict.STAY_OFF, "speedup_below_promote"),
     SpeedOutcome.CRASHED: (Verdict.STAY_OFF, "candidate_crashed"),
-    SpeedOutcome.MORE_BLOCKS: (Verdict.CONTINUE, "speed_unsettled"),
+    SpeedOutcome.MORE_BLOCKS: (Verdict.CONTINUE, "speed_needs_blocks"),
     SpeedOutcome.INCONCLUSIVE: (Verdict.INCONCLUSIVE, "speed_inconclusive"),
 }
 QUALITY_VERDICTS = {
     QualityOutcome.HELD: (Verdict.PROMOTE, "quality_held"),
     QualityOutcome.WORSE: (Verdict.STAY_OFF, "quality_worse"),
     QualityOutcome.CRASHED: (Verdict.STAY_OFF, "candidate_crashed"),
-    QualityOutcome.MORE_RUNS: (Verdict.CONTINUE, "quality_unsettled"),
+    QualityOutcome.MORE_RUNS: (Verdict.CONTINUE, "quality_needs_runs"),
     QualityOutcome.UNDERPOWERED: (Verdict.INCONCLUSIVE, "underpowered"),
     QualityOutcome.INCONCLUSIVE: (Verdict.INCONCLUSIVE, "quality_inconclusive"),
     QualityOutcome.SEEDS_REPEATED: (Verdict.INCONCLUSIVE, "seeds_repeated"),

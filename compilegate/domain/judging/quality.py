@@ -262,7 +262,7 @@ def judge_full_runs(candidate: Arm, evidence: Evidence, design: Design) -> Quali
     return replace(finding, reason=reason, lacks_baseline_only=True)
 
 
-# What the gate has settled stays settled.
+# What the gate has decided stays decided.
 DECIDED = frozenset({QualityOutcome.HELD, QualityOutcome.WORSE, QualityOutcome.CRASHED})
 
 

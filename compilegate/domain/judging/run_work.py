@@ -90,9 +90,9 @@ def as_much(ours: tuple[float, Arm], theirs: tuple[float, Arm], tolerance: float
     return whole or (otherwise and close(own, other, tolerance))
 
 
-def close(one: float, other: float, tolerance: float = SAME_WORK) -> bool:
+def close(value: float, other: float, tolerance: float = SAME_WORK) -> bool:
     """Whether two figures differ by no more than the tolerance, of the larger one."""
-    return math.isclose(one, other, rel_tol=tolerance)
+    return math.isclose(value, other, rel_tol=tolerance)
 
 
 class Reference:

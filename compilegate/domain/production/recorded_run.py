@@ -102,12 +102,12 @@ def attempt_outcome(ended: EndedAttempt) -> AttemptOutcome:
         return AttemptOutcome(attempt_run(ended), stop)
     number = ended.reported.attempt.number + 1
     fallbacks, refused = list[str](), dict[str, InvalidInputError]()
-    for one in ended.workload.training.fallback_instances:
+    for instance_type in ended.workload.training.fallback_instances:
         try:
-            ended.jobs.request(begun, attempts.Attempt(number, instance_type=one))
-            fallbacks.append(one)
+            ended.jobs.request(begun, attempts.Attempt(number, instance_type=instance_type))
+            fallbacks.append(instance_type)
         except InvalidInputError as error:
-            refused[one] = error
+            refused[instance_type] = error
     following = attempts.next_wait(
         ended.waits,
         fallbacks,

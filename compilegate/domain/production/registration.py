@@ -29,7 +29,7 @@ class Registration:
     ``schedule`` is an expression of EventBridge Scheduler in ``timezone``, None where the team
     starts the runs. ``origin`` is the workload file, from its project folder. ``target`` names what
     the schedule starts and as whom, so that a deployment that has changed is noticed.
-    ``revision`` counts the changes from 1, as the ledger does. Until it is ``settled``, the
+    ``revision`` counts the changes from 1, as the ledger does. Until it is ``complete``, the
     schedule may still be the one before.
     """
 
@@ -44,20 +44,20 @@ class Registration:
     origin: str | None = None
     target: str | None = None
     revision: int = 0
-    settled: bool = True
+    complete: bool = True
 
     def says_the_same(self, other: Registration) -> bool:
         """Whether both register the same thing, in whatever order and state."""
-        return replace(self, revision=other.revision, settled=other.settled) == other
+        return replace(self, revision=other.revision, complete=other.complete) == other
 
 
 def read_registration(document: Mapping[str, Any]) -> Registration:
-    """As it is stored; only ``true`` is active or settled.
+    """As it is stored; only ``true`` is active or complete.
 
     Raises KeyError, TypeError, ValueError.
     """
-    active, settled = document["active"] is True, document.get("settled", True) is True
-    return read(Registration, {**document, "active": active, "settled": settled})
+    active, complete = document["active"] is True, document.get("complete", True) is True
+    return read(Registration, {**document, "active": active, "complete": complete})
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ def injected_fault(workload: Mapping[str, Any]) -> str | None:
 
 # What registering does, in one word.
 NEW, UPDATED, UNCHANGED, REVIVED = "new", "updated", "unchanged", "revived"
-COMPLETED, SET_AGAIN, RETIRED = "completed", "set_again", "retired"
+COMPLETED, REPAIRED, RETIRED = "completed", "repaired", "retired"
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,7 @@ def outcome_of(current: Registration | None, requested: Registration) -> str:
         return NEW
     if not current.says_the_same(requested):
         return UPDATED if current.active else REVIVED
-    return SET_AGAIN if current.settled else COMPLETED
+    return REPAIRED if current.complete else COMPLETED
 
 
 def replaced_source(current: Registration | None, requested: Registration) -> str | None:
@@ -185,7 +185,7 @@ def next_change(
         active=requested.active,
         by=by,
         changes=tuple(asdict(one) for one in made),
-        document=write(replace(requested, revision=revision, settled=True)),
+        document=write(replace(requested, revision=revision, complete=True)),
     )
 
 

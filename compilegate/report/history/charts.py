@@ -271,8 +271,8 @@ def _sums_chart(view: HistoryView) -> Chart:
     )  # fmt: skip
 
 
-def _sum_figure(view: HistoryView, one: Sum) -> Figure:
-    shown_points = _shown(view, one)
+def _sum_figure(view: HistoryView, cusum: Sum) -> Figure:
+    shown_points = _shown(view, cusum)
     arms = [arm for _, _, arm, _ in shown_points if arm != BASELINE]
     style = style_of(view, arms[0] if arms else BASELINE)
     places, totals = (
@@ -280,7 +280,7 @@ def _sum_figure(view: HistoryView, one: Sum) -> Figure:
         [total for _, total, *_ in shown_points],
     )
     drawn: list[Mark] = [
-        Rule("limit", y=one.limit, dash=DOTTED, name=f"alarm above {significant(one.limit)}"),
+        Rule("limit", y=cusum.limit, dash=DOTTED, name=f"alarm above {significant(cusum.limit)}"),
         Line(places, totals, style.role, width=2),
     ]
     for confirming in (False, True):
@@ -289,18 +289,18 @@ def _sum_figure(view: HistoryView, one: Sum) -> Figure:
         words = [f"after run {place}: {significant(total, 4)}" for place, total in few]
         x, y = [float(place) for place, _ in own], [total for _, total in own]
         drawn.append(Points(x, y, style.role, "circle", words, 7, open=confirming))
-    y_axis = axis(f"sum of falls, {one.noun}", [one.limit, *totals], from_zero=True, grid=True)
+    y_axis = axis(f"sum of falls, {cusum.noun}", [cusum.limit, *totals], from_zero=True, grid=True)
     return Figure(runs_axis(view), y_axis, drawn)
 
 
-def _shown(view: HistoryView, one: Sum) -> list[tuple[int, float, str, bool]]:
-    return [point for point in one.points if point[0] > view.left_out]
+def _shown(view: HistoryView, cusum: Sum) -> list[tuple[int, float, str, bool]]:
+    return [point for point in cusum.points if point[0] > view.left_out]
 
 
 def _sums_finding(sums: Mapping[str, Sum]) -> str:
     parts = []
-    for key, one in sums.items():
-        over = max(total for _, total, *_ in one.points) > one.limit
+    for key, cusum in sums.items():
+        over = max(total for _, total, *_ in cusum.points) > cusum.limit
         parts.append(f"{WATCHES[key].lower()} was {'over' if over else 'never over'} its limit")
     text = "; ".join(parts)
     return f"{text[:1].upper()}{text[1:]}."

@@ -240,8 +240,8 @@ class HistoryView:
             if place is None:
                 return
             for key, monitor in monitors.items():
-                one = sums.setdefault(key, Sum(key, monitor.noun, monitor.limit, monitor.shift))
-                one.points.append((place, monitor.total, arm, run.confirm))
+                cusum = sums.setdefault(key, Sum(key, monitor.noun, monitor.limit, monitor.shift))
+                cusum.points.append((place, monitor.total, arm, run.confirm))
 
         try:
             replay_probation(self.probation, after_run)

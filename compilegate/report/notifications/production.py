@@ -25,7 +25,7 @@ def attempt_message(
         text = say(
             "run_failed", **values, what=what, why=run_reason(record.why), job=record.job,
             reason=record.reason or "not recorded",
-            again=command_at(f"compilegate train {workload}", stage),
+            command=command_at(f"compilegate train {workload}", stage),
         )  # fmt: skip
     else:
         kind, about = "waiting", "production waits for machines"

@@ -149,9 +149,9 @@ def _figures(
     }
 
 
-def _of_workload(one: WorkloadWeek) -> dict[str, Any]:
+def _of_workload(week: WorkloadWeek) -> dict[str, Any]:
     """What there is to say of it."""
-    document = {**asdict(one), "savings": one.savings.to_dict() if one.savings else None}
+    document = {**asdict(week), "savings": week.savings.to_dict() if week.savings else None}
     return {key: value for key, value in document.items() if value not in (None, (), [], {}, 0)}
 
 

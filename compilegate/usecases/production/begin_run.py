@@ -93,9 +93,9 @@ def _read(
     )
     jobs, now = run_jobs(spec.job, services), services.clock.now()
 
-    def is_enough(one: WorkloadHistory) -> bool:
-        situation = begin.situation(one, reading, jobs, now=now)
-        return enough_to_begin(one, situation, spec.workload, run=start.run, at=now)
+    def is_enough(read_so_far: WorkloadHistory) -> bool:
+        situation = begin.situation(read_so_far, reading, jobs, now=now)
+        return enough_to_begin(read_so_far, situation, spec.workload, run=start.run, at=now)
 
     longer = windows(now, start.run)[1:]
     history = services.ledger.enough(start.workload, history, longer, is_enough)

@@ -120,7 +120,7 @@ def _output(job: EndedJob, opened: OpenTrial, services: Services) -> OutputRuns:
 def on_job_ended(
     event: Mapping[str, Any], *, services: Services, judge: Judge = shipped_judge
 ) -> dict[str, Any]:
-    """The run's outcome for JudgeArms; ``settled_arms`` are those that the look rejected.
+    """The run's outcome for JudgeArms; ``rejected_arms`` are those that the look rejected.
 
     Safe to repeat: the answer depends on the evidence, not on what is still running.
     """
@@ -141,7 +141,7 @@ def on_job_ended(
             lost = sorted(_look_early(job, runs, trial, services, judge))
         except Exception:
             logger.exception("no early look at %s", name, extra={"run": run.text})
-    return {**job.to_outcome(), "settled_arms": lost}
+    return {**job.to_outcome(), "rejected_arms": lost}
 
 
 def _look_early(

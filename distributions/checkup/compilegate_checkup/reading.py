@@ -119,7 +119,7 @@ def _table_of(subnet: Mapping[str, Any], tables: Iterable[Mapping[str, Any]]) ->
     return main
 
 
-def _subnet(one: Mapping[str, Any], table: Mapping[str, Any]) -> Subnet:
+def _subnet(subnet: Mapping[str, Any], table: Mapping[str, Any]) -> Subnet:
     routes = []
     for route in table.get("Routes", ()):
         destination = route.get("DestinationCidrBlock") or route.get("DestinationPrefixListId")
@@ -127,10 +127,10 @@ def _subnet(one: Mapping[str, Any], table: Mapping[str, Any]) -> Subnet:
         if destination and route.get("State", "active") == "active":
             routes.append(Route(str(destination), str(target)))
     return Subnet(
-        subnet_id=one["SubnetId"],
-        vpc_id=one["VpcId"],
-        cidr=one["CidrBlock"],
-        free_addresses=int(one["AvailableIpAddressCount"]),
+        subnet_id=subnet["SubnetId"],
+        vpc_id=subnet["VpcId"],
+        cidr=subnet["CidrBlock"],
+        free_addresses=int(subnet["AvailableIpAddressCount"]),
         route_table_id=str(table.get("RouteTableId", "")),
         routes=tuple(routes),
     )
@@ -147,12 +147,12 @@ def _permission(rule: Mapping[str, Any]) -> Permission:
     )
 
 
-def _endpoint(one: Mapping[str, Any]) -> Endpoint:
+def _endpoint(endpoint: Mapping[str, Any]) -> Endpoint:
     # com.amazonaws.us-east-1.ecr.api; in some partitions with a prefix before it
-    service = str(one["ServiceName"]).partition("com.amazonaws.")[2]
+    service = str(endpoint["ServiceName"]).partition("com.amazonaws.")[2]
     return Endpoint(
         service=service.partition(".")[2],
-        is_gateway=one.get("VpcEndpointType") == "Gateway",
-        route_table_ids=tuple(one.get("RouteTableIds", ())),
-        private_dns=bool(one.get("PrivateDnsEnabled")),
+        is_gateway=endpoint.get("VpcEndpointType") == "Gateway",
+        route_table_ids=tuple(endpoint.get("RouteTableIds", ())),
+        private_dns=bool(endpoint.get("PrivateDnsEnabled")),
     )

@@ -97,9 +97,9 @@ def _figures(report: TrialReport, arm: str, figures: Document) -> dict[str, floa
 
 def _finite(values: Mapping[str, Any]) -> Iterable[tuple[str, float]]:
     for name, value in values.items():
-        one, ends = number(value), pair(value)
-        if one is not None:
-            yield name, one
+        figure, ends = number(value), pair(value)
+        if figure is not None:
+            yield name, figure
         elif ends is not None:
             base = name.removesuffix("_interval")
             yield from ((f"{base}_low", ends[0]), (f"{base}_high", ends[1]))

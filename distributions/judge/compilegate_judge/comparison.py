@@ -24,7 +24,7 @@ class Difference:
 
     field: str
     recorded: Any
-    again: Any
+    replayed: Any
 
 
 @dataclass(frozen=True)
@@ -43,26 +43,26 @@ class Comparison:
         return not self.differences
 
 
-def compare(recorded: Document, again: Document) -> Comparison:
+def compare(recorded: Document, replayed: Document) -> Comparison:
     """Every field of two decision documents (docs/contracts.md) except texts for people."""
-    limit = _limit(recorded, again)
+    limit = _limit(recorded, replayed)
     ignored = [*BESIDE]
     if limit is not None:
         ignored += OF_THE_VERDICT
         recorded = {**recorded, "reasons": recorded["reasons"][1:]}
     differences = tuple(
         difference
-        for difference in _differences("", _plain(recorded), _plain(again))
+        for difference in _differences("", _plain(recorded), _plain(replayed))
         if difference.field not in ignored
     )
     return Comparison(differences, limit)
 
 
-def _limit(recorded: Document, again: Document) -> Document | None:
+def _limit(recorded: Document, replayed: Document) -> Document | None:
     """The reason of a trial's limit: put before the judge's own, which would have continued."""
-    ended = (recorded["verdict"], again["verdict"]) == (Verdict.INCONCLUSIVE, Verdict.CONTINUE)
+    ended = (recorded["verdict"], replayed["verdict"]) == (Verdict.INCONCLUSIVE, Verdict.CONTINUE)
     reasons = recorded["reasons"]
-    if not ended or len(reasons) != len(again["reasons"]) + 1:
+    if not ended or len(reasons) != len(replayed["reasons"]) + 1:
         return None
     first: Document = reasons[0]
     return first
@@ -73,13 +73,15 @@ def _plain(document: Document) -> Any:
     return json.loads(json.dumps(document))
 
 
-def _differences(path: str, recorded: Any, again: Any) -> Iterator[Difference]:
-    if isinstance(recorded, dict) and isinstance(again, dict):
-        for key in sorted((recorded.keys() | again.keys()) - TEXTS):
+def _differences(path: str, recorded: Any, replayed: Any) -> Iterator[Difference]:
+    if isinstance(recorded, dict) and isinstance(replayed, dict):
+        for key in sorted((recorded.keys() | replayed.keys()) - TEXTS):
             inner = f"{path}.{key}" if path else key
-            yield from _differences(inner, recorded.get(key), again.get(key))
-    elif isinstance(recorded, list) and isinstance(again, list) and len(recorded) == len(again):
-        for index, (one, other) in enumerate(zip(recorded, again, strict=True)):
+            yield from _differences(inner, recorded.get(key), replayed.get(key))
+    elif (
+        isinstance(recorded, list) and isinstance(replayed, list) and len(recorded) == len(replayed)
+    ):
+        for index, (one, other) in enumerate(zip(recorded, replayed, strict=True)):
             yield from _differences(f"{path}[{index}]", one, other)
-    elif recorded != again:
-        yield Difference(path, recorded, again)
+    elif recorded != replayed:
+        yield Difference(path, recorded, replayed)

@@ -91,20 +91,20 @@ def replay(record: DecisionRecord, services: Services) -> Replay:
     except NotFoundError as error:
         return Replay(record, recorded, None, f"its evidence is gone: {error}")
     try:
-        again = _again(decision, evidence)
+        replayed = _decide_again(decision, evidence)
     except InvalidEvidenceError as error:
         # The judge refuses to read the evidence: so it did then, or the evidence has changed.
-        again = {**recorded, "reasons": [{"code": EVIDENCE_INVALID, "message": str(error)}]}
+        replayed = {**recorded, "reasons": [{"code": EVIDENCE_INVALID, "message": str(error)}]}
         if decision.codes != (EVIDENCE_INVALID,):
-            again["verdict"] = str(Verdict.INVALID)
-        return Replay(record, recorded, compare(recorded, again))
+            replayed["verdict"] = str(Verdict.INVALID)
+        return Replay(record, recorded, compare(recorded, replayed))
     if decision.codes in REFUSED_OUTPUT:
         why = "what broke the contract lay in a job's output and never became evidence"
         return Replay(record, recorded, None, why)
-    return Replay(record, recorded, compare(recorded, again))
+    return Replay(record, recorded, compare(recorded, replayed))
 
 
-def _again(decision: Decision, evidence: object) -> Mapping[str, Any]:
+def _decide_again(decision: Decision, evidence: object) -> Mapping[str, Any]:
     version, flag = decision.judge_version, decision.flag.name if decision.flag else ""
     if version == JUDGE_VERSION:
         return judge(read_evidence(evidence)).to_dict(flag)

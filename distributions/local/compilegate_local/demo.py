@@ -319,11 +319,11 @@ def demo_production(
                 month.stop()
             raise typer.Exit(STOPPED) from None
         document = {
-            "went_as_told": month.wrong is None,
+            "as_planned": month.wrong is None,
             "wrong": month.wrong,
             "trial": None if month.outcome is None else month.outcome.to_dict(),
             "turned_on_by_hand": month.by_hand,
-            "nights": month.runs,
+            "runs": month.runs,
             "notification": month.notification(),
             "history": page_files(save_history(month.workload, cloud.services, out)),
             "simulated": simulated,

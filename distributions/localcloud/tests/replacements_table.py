@@ -22,10 +22,14 @@ def locked_version(library: str) -> str:
     return re.search(rf"^{library}==(\S+)", LOCK.read_text(encoding="utf-8"), re.MULTILINE)[1]
 
 
-def name(one: Replacement) -> str:
+def name(replacement: Replacement) -> str:
     """The name without its package, with the signature of a function."""
-    parameters = one.signature if one.signature.startswith("(") else f": {one.signature}"
-    return f"`{one.target.removeprefix(f'{one.library}.')}{parameters}`"
+    parameters = (
+        replacement.signature
+        if replacement.signature.startswith("(")
+        else f": {replacement.signature}"
+    )
+    return f"`{replacement.target.removeprefix(f'{replacement.library}.')}{parameters}`"
 
 
 def rows(library: str) -> str:

@@ -9,7 +9,7 @@ BRANCH = {"Type": "Pass", "End": True}
 DISTRIBUTED = {"ProcessorConfig": {"Mode": "DISTRIBUTED", "ExecutionType": "STANDARD"}}
 
 
-def one(state_type, **fields):
+def single_state(state_type, **fields):
     """A machine of one state that ends."""
     ends = {} if state_type == "Fail" else {"End": True}
     return {"StartAt": "S", "States": {"S": {"Type": state_type, **fields, **ends}}}
@@ -92,7 +92,9 @@ OBJECT = {"Bucket": BUCKET, "Key": "c.json"}
 CASES = [
     Case(
         "intrinsic functions",
-        one("Pass", Parameters={f"{name}.$": text for name, (text, _) in INTRINSICS.items()}),
+        single_state(
+            "Pass", Parameters={f"{name}.$": text for name, (text, _) in INTRINSICS.items()}
+        ),
         {"n": 5, "o": {"x": 1}, "p": {"y": 2}},
         {name: value for name, (_, value) in INTRINSICS.items()},
     ),
@@ -107,7 +109,7 @@ CASES = [
     ),
     Case(
         "JSONata output",
-        jsonata(one("Pass", Output={name: text for name, (text, _) in JSONATA.items()})),
+        jsonata(single_state("Pass", Output={name: text for name, (text, _) in JSONATA.items()})),
         {"n": 4, "l": [{"k": "a", "v": 1}, {"k": "b", "v": 3}]},
         {name: value for name, (_, value) in JSONATA.items()},
     ),
@@ -130,7 +132,7 @@ CASES = [
                     "Type": "Parallel",
                     "Arguments": {"k": "{% $states.input.n %}"},
                     "Branches": [
-                        one("Pass", Output=f"{{% $states.input.k + {number} %}}")
+                        single_state("Pass", Output=f"{{% $states.input.k + {number} %}}")
                         for number in (1, 2)
                     ],
                     "Output": {"r": "{% $states.result %}"},
@@ -145,11 +147,13 @@ CASES = [
     Case(
         "map with item selector",
         jsonata(
-            one(
+            single_state(
                 "Map",
                 Items="{% $states.input.xs %}",
                 ItemSelector=ITEM,
-                ItemProcessor=one("Pass", Output="{% $states.input.v * 10 + $states.input.i %}"),
+                ItemProcessor=single_state(
+                    "Pass", Output="{% $states.input.v * 10 + $states.input.i %}"
+                ),
                 Output="{% $sum($states.result) %}",
             )
         ),
@@ -163,7 +167,7 @@ CASES = [
                 A=passing(Assign={"v": 1}),
                 P={
                     "Type": "Parallel",
-                    "Branches": [one("Pass", Assign={"inner": 5}, Output="{% $v %}")],
+                    "Branches": [single_state("Pass", Assign={"inner": 5}, Output="{% $v %}")],
                 },
                 Z=passing(Output={"has": "{% $exists($inner) %}", "v": "{% $v %}"}),
             )
@@ -189,10 +193,13 @@ CASES = [
     Case(
         "distributed map in JSONata",
         jsonata(
-            one(
+            single_state(
                 "Map",
                 Items="{% $states.input.xs %}",
-                ItemProcessor={**DISTRIBUTED, **one("Pass", Output="{% $states.input + 1 %}")},
+                ItemProcessor={
+                    **DISTRIBUTED,
+                    **single_state("Pass", Output="{% $states.input + 1 %}"),
+                },
             )
         ),
         {"xs": [1, 2, 3]},

@@ -20,7 +20,13 @@ from distributions.localcloud.tests.helpers import (
     function_bundle,
     wait_for_none,
 )
-from distributions.localcloud.tests.state_language_cases import chain, jsonata, one, passing, task
+from distributions.localcloud.tests.state_language_cases import (
+    chain,
+    jsonata,
+    passing,
+    single_state,
+    task,
+)
 
 pytestmark = [
     pytest.mark.e2e,
@@ -276,7 +282,7 @@ def test_execution_that_waited_waits_for_the_rest_of_its_time(cloud):
     """Of which nothing is left here when the next command comes."""
     seconds = 8
     states = cloud.client("stepfunctions")
-    arn = Machines(cloud.client).start(one("Wait", Seconds=seconds))
+    arn = Machines(cloud.client).start(single_state("Wait", Seconds=seconds))
     eventually(lambda: "WaitStateEntered" in events(states, arn), 10, "it does not wait")
     os.kill(cloud.running_state().pid, signal.SIGKILL)
     time.sleep(seconds)

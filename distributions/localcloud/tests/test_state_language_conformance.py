@@ -15,8 +15,8 @@ from distributions.localcloud.tests.state_language_cases import (
     CASES,
     chain,
     jsonata,
-    one,
     passing,
+    single_state,
     task,
 )
 
@@ -31,11 +31,11 @@ def test_a_state_gives_this_output(machines, trainer, case):
     assert result["out"] == case.output
 
 
-MISSING_PATH = one("Pass", Parameters={"x.$": "$.missing"})
+MISSING_PATH = single_state("Pass", Parameters={"x.$": "$.missing"})
 CATCHES_ALL = {"Catch": [{"ErrorEquals": ["States.ALL"], "Next": "R"}]}
 FAILING = {
     "undefined JSONata result": (
-        jsonata(one("Pass", Output="{% $states.input.missing %}")),
+        jsonata(single_state("Pass", Output="{% $states.input.missing %}")),
         "States.QueryEvaluationError",
     ),
     "missing path": (MISSING_PATH, "States.Runtime"),
@@ -44,11 +44,14 @@ FAILING = {
         "States.Runtime",
     ),
     "paths in Fail": (
-        one("Fail", ErrorPath="$.s", CausePath="States.Format('n={}', $.a)"),
+        single_state("Fail", ErrorPath="$.s", CausePath="States.Format('n={}', $.a)"),
         "Custom",
     ),
     "a failing branch ends its siblings": (
-        one("Parallel", Branches=[one("Fail", Error="First"), one("Wait", Seconds=30)]),
+        single_state(
+            "Parallel",
+            Branches=[single_state("Fail", Error="First"), single_state("Wait", Seconds=30)],
+        ),
         "First",
     ),
 }
@@ -116,7 +119,7 @@ def test_task_that_takes_too_long_times_out(machines, make_function):
 
 
 def test_machine_that_takes_too_long_times_out(machines):
-    definition = {**one("Wait", Seconds=30), "TimeoutSeconds": 1}
+    definition = {**single_state("Wait", Seconds=30), "TimeoutSeconds": 1}
 
     assert machines.run(definition)["status"] == "TIMED_OUT"
 
@@ -132,7 +135,7 @@ def test_task_tokens_of_parallel_branches_are_their_own(machines, make_function)
         arguments = {"FunctionName": arn, "Payload": payload}
         return chain(T=task("lambda:invoke.waitForTaskToken", Arguments=arguments))
 
-    definition = jsonata(one("Parallel", Branches=[branch(n) for n in (1, 2, 3)]))
+    definition = jsonata(single_state("Parallel", Branches=[branch(n) for n in (1, 2, 3)]))
 
     assert machines.run(definition)["out"] == [1, 2, 3]
 
@@ -151,7 +154,7 @@ def test_context_of_parallel_branches_is_their_own(machines):
     names = [f"A{number}" for number in range(6)]
     branches = [chain(**{name: passing(Parameters={"n.$": "$$.State.Name"})}) for name in names]
 
-    out = machines.run(one("Parallel", Branches=branches))["out"]
+    out = machines.run(single_state("Parallel", Branches=branches))["out"]
 
     assert names == [item["n"] for item in out]
 
@@ -164,7 +167,7 @@ def test_stopped_execution_stays_aborted(machines, client):
             "F": {"Type": "Fail", "Error": "late"},
         },
     }
-    executions = [machines.start(late), machines.start(one("Parallel", Branches=[late]))]
+    executions = [machines.start(late), machines.start(single_state("Parallel", Branches=[late]))]
     time.sleep(0.3)
     for execution in executions:
         client("stepfunctions").stop_execution(executionArn=execution, error="User", cause="why")
@@ -175,7 +178,7 @@ def test_stopped_execution_stays_aborted(machines, client):
 
 
 def test_history_names_inner_states(machines):
-    result = machines.run(one("Parallel", Branches=[chain(Inner=BRANCH)]))
+    result = machines.run(single_state("Parallel", Branches=[chain(Inner=BRANCH)]))
     events = machines.events(result["executionArn"])
     entered = [
         e["stateEnteredEventDetails"]["name"] for e in events if "stateEnteredEventDetails" in e
@@ -187,7 +190,7 @@ def test_history_names_inner_states(machines):
 
 
 def test_history_can_be_read_while_the_execution_runs(machines, client):
-    execution = machines.start(one("Wait", Seconds=30))
+    execution = machines.start(single_state("Wait", Seconds=30))
 
     def kinds():
         return [event["type"] for event in machines.events(execution)]

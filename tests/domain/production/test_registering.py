@@ -29,11 +29,11 @@ SPEC = {"workload": {"owner": "ml"}, "source_key": "k1", "code_digest": "c1"}
         (None, {}, "new"),
         (NOW, {"spec_key": "spec2"}, "updated"),
         (replace(NOW, active=False), {"active": True}, "revived"),
-        (replace(NOW, settled=False), {}, "completed"),
-        (NOW, {}, "set_again"),
+        (replace(NOW, complete=False), {}, "completed"),
+        (NOW, {}, "repaired"),
     ],
 )
-def test_a_registration_is_new_updated_revived_completed_or_set_again(
+def test_a_registration_is_new_updated_revived_completed_or_repaired(
     current: Registration | None, changes: dict[str, Any], expected: str
 ) -> None:
     assert expected == outcome_of(current, replace(NOW, **changes))
@@ -63,10 +63,10 @@ def test_changes_name_the_fields_and_which_part_of_the_source(digest: str, part:
 
 
 def test_a_change_continues_the_revisions() -> None:
-    requested = replace(NOW, spec_key="spec2", settled=False)
+    requested = replace(NOW, spec_key="spec2", complete=False)
     first = next_change(None, requested, (), by="human:ana", at=7)
     following = next_change(NOW, requested, (), by="human:ana", at=7)
 
     assert (1, 4) == (first.revision, following.revision)
     written = read_registration(following.document or {})
-    assert replace(requested, revision=4, settled=True) == written
+    assert replace(requested, revision=4, complete=True) == written

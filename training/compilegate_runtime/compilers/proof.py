@@ -115,14 +115,14 @@ class GraphBreaks(logging.Filter):
         text = record.getMessage()
         place = PLACE.search(text)
         if place:
-            one = self._breaks.setdefault(place[1], {"place": place[1], "count": 0, "reason": ""})
-            one["count"] += 1
-            one["reason"] = one["reason"] or _reason(text)
+            entry = self._breaks.setdefault(place[1], {"place": place[1], "count": 0, "reason": ""})
+            entry["count"] += 1
+            entry["reason"] = entry["reason"] or _reason(text)
         return self._shown.get(record.name, True)
 
     def places(self, limit):
         """The ``limit`` places with most breaks."""
-        return sorted(self._breaks.values(), key=lambda one: -one["count"])[:limit]
+        return sorted(self._breaks.values(), key=lambda entry: -entry["count"])[:limit]
 
 
 def _reason(text):

@@ -160,22 +160,22 @@ def listen_to_trainer(torch):
         return
 
     @functools.wraps(original)
-    def evaluation_loop(this, *args, **kwargs):
-        evaluation, own = Evaluation(torch), this.__dict__.get("prediction_step")
-        step = this.prediction_step
+    def evaluation_loop(instance, *args, **kwargs):
+        evaluation, own = Evaluation(torch), instance.__dict__.get("prediction_step")
+        step = instance.prediction_step
 
         def prediction_step(model, inputs, *args, **kwargs):
             loss, scores, labels = step(model, inputs, *args, **kwargs)
             evaluation.add(inputs, {} if loss is None else {"loss": loss}, scores)
             return loss, scores, labels
 
-        this.prediction_step = prediction_step
+        instance.prediction_step = prediction_step
         try:
-            output = original(this, *args, **kwargs)
+            output = original(instance, *args, **kwargs)
         finally:
-            del this.prediction_step
+            del instance.prediction_step
             if own is not None:
-                this.prediction_step = own
+                instance.prediction_step = own
         evaluation.record(numbers(output.metrics or {}))
         return output
 

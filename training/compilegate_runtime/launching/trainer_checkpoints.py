@@ -54,8 +54,8 @@ class LightningCheckpoints(_Checkpoints):
             return
 
         @functools.wraps(original)
-        def fit(this, *args, **kwargs):
-            bound, newest = signature.bind(this, *args, **kwargs), self._newest()
+        def fit(instance, *args, **kwargs):
+            bound, newest = signature.bind(instance, *args, **kwargs), self._newest()
             if newest and bound.arguments.get("ckpt_path") is None:
                 bound.arguments["ckpt_path"] = str(newest / LIGHTNING_FILE)
             return original(*bound.args, **bound.kwargs)
@@ -108,11 +108,11 @@ class TrainerCheckpoints(_Checkpoints):
         original = trainer.train
 
         @functools.wraps(original)
-        def train(this, resume_from_checkpoint=None, *args, **kwargs):
-            self._trainer, newest = this, self._newest()
+        def train(instance, resume_from_checkpoint=None, *args, **kwargs):
+            self._trainer, newest = instance, self._newest()
             if newest and not resume_from_checkpoint:
                 resume_from_checkpoint = str(newest)
-            return original(this, resume_from_checkpoint, *args, **kwargs)
+            return original(instance, resume_from_checkpoint, *args, **kwargs)
 
         trainer.train = train
 

@@ -86,8 +86,8 @@ def ragged_last_batch(script: Script) -> Iterator[Hit]:
     """Training loaders whose last batch may be smaller."""
     for loader in training_loaders(script):
         drop_last = loader.keywords.get("drop_last")
-        one = script.options.value(loader.keywords.get("batch_size")) in (1, None)
-        fixed = "batch_sampler" in loader.keywords or one
+        single = script.options.value(loader.keywords.get("batch_size")) in (1, None)
+        fixed = "batch_sampler" in loader.keywords or single
         missing = loader.lacks("drop_last")
         if not fixed and (missing or (drop_last and script.options.value(drop_last) is False)):
             yield _smaller(script, loader.call)

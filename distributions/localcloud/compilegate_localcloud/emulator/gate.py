@@ -56,7 +56,7 @@ class Gate:
             return
         else:
             signed = {**scope, SIGNED_SERVICE: admitted.scope}
-            await self._inner(signed, again(admitted.body, receive), send)
+            await self._inner(signed, received_again(admitted.body, receive), send)
 
     def _check_origin(self, request: Incoming) -> None:
         """No page may use a key it got hold of; one can give its own name this machine's address.
@@ -83,14 +83,14 @@ async def read_body(receive: Receive) -> bytes:
             return b"".join(parts)
 
 
-def again(body: bytes, receive: Receive) -> Receive:
+def received_again(body: bytes, receive: Receive) -> Receive:
     """Hands the body on that has been read here."""
     messages = [{"type": "http.request", "body": body, "more_body": False}]
 
-    async def receive_again() -> Message:
+    async def receive_body() -> Message:
         return messages.pop() if messages else await receive()
 
-    return receive_again
+    return receive_body
 
 
 def _without_cors(send: Send) -> Send:

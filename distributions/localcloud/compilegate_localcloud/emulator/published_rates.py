@@ -14,8 +14,8 @@ from compilegate_localcloud.emulator.gate import (
     Message,
     Receive,
     Send,
-    again,
     read_body,
+    received_again,
 )
 from compilegate_localcloud.emulator.limits import Limits, Refusal
 
@@ -41,7 +41,7 @@ class PublishedRates:
         if refusal is not None:
             await _refuse(service, refusal, headers, send)
         else:
-            await self._inner(scope, again(body, receive), send)
+            await self._inner(scope, received_again(body, receive), send)
 
 
 def _used(kind: str) -> int:

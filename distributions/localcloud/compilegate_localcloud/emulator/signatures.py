@@ -296,7 +296,7 @@ def _declared_hash(claim: _Claim, request: Incoming) -> str | None:
 
 def _check_signature(claim: _Claim, request: Incoming, secret: str, body_hash: str) -> None:
     signer = _Signer(claim, secret, body_hash)
-    again = AWSRequest(
+    signed = AWSRequest(
         method=request.method,
         # A "#" is part of the path that is served; a URL would end there.
         url=f"http://{request.header('host')}{request.path.replace('#', '%23')}",
@@ -304,10 +304,10 @@ def _check_signature(claim: _Claim, request: Incoming, secret: str, body_hash: s
     )
     for name, value in request.headers:
         if name in claim.signed:
-            again.headers[name] = value
-    again.context["timestamp"] = claim.timestamp
-    canonical = signer.canonical_request(again)
-    expected = signer.signature(signer.string_to_sign(again, canonical), again)
+            signed.headers[name] = value
+    signed.context["timestamp"] = claim.timestamp
+    canonical = signer.canonical_request(signed)
+    expected = signer.signature(signer.string_to_sign(signed, canonical), signed)
     if not hmac.compare_digest(expected.encode(), claim.signature.encode()):
         raise RefusedError(
             "SignatureDoesNotMatch",

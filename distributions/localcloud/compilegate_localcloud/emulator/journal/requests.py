@@ -14,8 +14,8 @@ from compilegate_localcloud.emulator.gate import (
     Message,
     Receive,
     Send,
-    again,
     read_body,
+    received_again,
 )
 from compilegate_localcloud.emulator.journal.changing import FORM, changes
 from compilegate_localcloud.emulator.journal.recorder import Recorder
@@ -43,7 +43,7 @@ class Recording:
         body = b""
         if headers.get("content-type", "").startswith(FORM):
             body = await read_body(receive)
-            receive = again(body, receive)
+            receive = received_again(body, receive)
         if not changes(service, scope["method"], scope["path"], headers, body):
             await self._inner(scope, receive, send)
             return
