@@ -325,10 +325,12 @@ class JobOutputs(Protocol):
     def segments(self, uri: str, job: str) -> Sequence[tuple[str, SpeedRun]]:
         """Arm and run of every segment of a trial's speed job, none where it left nothing."""
 
-    def full_run(self, uri: str, job: str, metric: str) -> FullRun:
+    def full_run(self, uri: str, job: str, metric: str, *others: str) -> FullRun:
         """A trial's full run, by the s3:// URI of its output; a missing output is invalid."""
 
-    def production_run(self, described: Mapping[str, Any], metric: str) -> JobEvidence:
+    def production_run(
+        self, described: Mapping[str, Any], metric: str, *others: str
+    ) -> JobEvidence:
         """A production job's run, or why it cannot be read.
 
         Of a job that did not complete only whether it ended in the equivalence check.

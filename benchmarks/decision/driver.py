@@ -27,7 +27,8 @@ from compilegate.domain.judging import evidence
 from compilegate.domain.judging.evidence import PROBATION, TRIAL, Arm, Evidence, SpeedRun, TrialPlan
 from compilegate.domain.judging.judge import judge
 from compilegate.domain.reasons import Reason
-from compilegate.domain.workload.model import Policy, Quality
+from compilegate.domain.workload.model import Policy
+from compilegate.domain.workload.quality import Quality
 
 Judge = Callable[[Evidence], Decision]
 

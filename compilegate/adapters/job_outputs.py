@@ -270,21 +270,23 @@ class StoredOutputs:
     def segments(self, uri: str, job: str) -> Sequence[tuple[str, SpeedRun]]:
         return tuple(speed_runs(self._left(uri), job=job))
 
-    def full_run(self, uri: str, job: str, metric: str) -> FullRun:
-        return quality_run(self._left(uri), job=job, metric=metric)
+    def full_run(self, uri: str, job: str, metric: str, *others: str) -> FullRun:
+        return quality_run(self._left(uri), job=job, metric=metric, others=others)
 
-    def production_run(self, described: Mapping[str, Any], metric: str) -> JobEvidence:
+    def production_run(
+        self, described: Mapping[str, Any], metric: str, *others: str
+    ) -> JobEvidence:
         status = described.get("TrainingJobStatus")
         if status not in ENDED:
             return JobEvidence()
-        evidence = self._kept(described, metric)
+        evidence = self._kept(described, metric, *others)
         if status == COMPLETED:
             return evidence
         return JobEvidence(ended_examined=evidence.result.get("examining") is True)
 
-    def _kept(self, described: Mapping[str, Any], metric: str) -> JobEvidence:
+    def _kept(self, described: Mapping[str, Any], *metrics: str) -> JobEvidence:
         try:
-            return JobEvidence(kept_run(self._read(output_uri(described)), described, metric))
+            return JobEvidence(kept_run(self._read(output_uri(described)), described, *metrics))
         except NotFoundError as error:
             return JobEvidence(problem=f"it left no evidence that can be read: {error}")
         except (InvalidEvidenceError, *BROKEN) as error:

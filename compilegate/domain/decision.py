@@ -134,6 +134,8 @@ class ProbationStep:
         return any(run.confirm for run in self.runs)
 
 
+# Code of a signal that did not hold: a person decides whether the flag is turned on.
+SIGNAL = "signal_open"
 # The judge turns differences so that higher is better; times this, they are the metric's own.
 SIGNS = {"maximize": 1.0, "minimize": -1.0}
 NextStep = SpeedStep | QualityStep | ProbationStep
@@ -289,7 +291,8 @@ class QualityFigures:
     """Quality difference, candidate minus baseline, turned so that higher is better.
 
     ``identical`` is None where no two runs are a pair, ``evaluation`` where none recorded outcomes,
-    ``equivalence`` where the evidence has no table of faults.
+    ``equivalence`` where the evidence has no table of faults. ``guardrails`` and ``signals`` are
+    figures of the further metrics, whose gate came to ``outcome`` (judging/quality.py).
     ``delta``, ``delta_interval`` and ``limit`` are in the metric's own direction; a loss of the
     margin reaches the limit.
     """
@@ -308,6 +311,9 @@ class QualityFigures:
     identical: IdenticalRuns | None = field(default=None, metadata=OMITTED)
     evaluation: EvaluationSplit | EvaluationFinding | None = field(default=None, metadata=OMITTED)
     equivalence: EquivalenceFigures | None = field(default=None, metadata=OMITTED)
+    outcome: str | None = field(default=None, metadata=OMITTED)
+    guardrails: tuple[QualityFigures, ...] = field(default=(), metadata=OMITTED)
+    signals: tuple[QualityFigures, ...] = field(default=(), metadata=OMITTED)
 
     @property
     def delta(self) -> float | None:
@@ -459,6 +465,11 @@ class Decision:
     def flag_action(self) -> FlagAction:
         """What this decision does to the flag."""
         return self.flag.action if self.flag else FLAG_ACTIONS[self.verdict]
+
+    @property
+    def asks_a_person(self) -> bool:
+        """Whether a signal did not hold, so that a person decides on the promotion."""
+        return SIGNAL in self.codes
 
     @property
     def codes(self) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ import math
 import operator
 import re
 from array import array
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -168,8 +168,10 @@ def speed_runs(output: JobOutput, *, job: str) -> Iterator[tuple[str, SpeedRun]]
         yield arm, read_speed_run(record, job)
 
 
-def quality_run(output: JobOutput, *, job: str, metric: str) -> FullRun:
+def quality_run(output: JobOutput, *, job: str, metric: str, others: Sequence[str] = ()) -> FullRun:
     """The run of a full job; its position in time is given when it is recorded.
+
+    ``others`` are the metrics that it may lack: the judge names those that it does.
 
     It is ``examining`` where the job ended in the equivalence check, after the run.
     """
@@ -202,6 +204,8 @@ def quality_run(output: JobOutput, *, job: str, metric: str) -> FullRun:
         "final_start_sha256": summary.get("final_start_sha256"),
         **_checks(summary),
     }
+    if others:
+        record["metrics"] = {name: metrics.get(name) for name in others if finished}
     if finished and summary.get("examining") is True:
         record["examining"] = True
     outcomes = summary.get("outcomes")

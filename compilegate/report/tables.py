@@ -52,6 +52,8 @@ COMPILE_TIMES = {"compile_seconds_cold", "compile_seconds_warm"}
 OF_BOTH_PHASES = {"metric_mean", "runs"}
 BOTH_PHASES = ", trial and production"
 NOT_RECORDED = "not recorded by the runs"
+# Of a guardrail or a signal, by what its gate came to; in production it has no gate.
+OUTCOMES = {"held": "holds", "worse": "worse", "unreported": "not reported", None: "watched"}
 # Of the decision's arms: key, name, format, and why it may be unknown.
 FIGURES: tuple[tuple[str, str, Callable[[float], str], str], ...] = (
     ("samples_per_second", "Samples per second, short blocks", significant,
@@ -173,7 +175,7 @@ def detail_tables(trial: TrialReport) -> list[Table]:
     if trial.measured:
         tables += [
             _fingerprint_table(trial.measured), _blocks_table(trial.measured),
-            _equivalence_table(trial.measured),
+            _equivalence_table(trial.measured), _guardrails_table(trial),
             _runs_table(trial.measured), canary_table(trial.measured),
             _failures_table(trial.measured),
         ]  # fmt: skip
@@ -245,6 +247,27 @@ def _equivalence_table(measured: Measured) -> Table:
     columns = ("Arm", "Weights", "Part", "Tensors", "Ratio", "Bound", "Where")
     note = "Ratio: the compiled model's error over the uncompiled one's, both against float64."
     return Table("equivalence", "The equivalence check", columns, listed, note=note, stacked=True)
+
+
+def _guardrails_table(trial: TrialReport) -> Table:
+    """The further metrics that were judged on the same runs, and what came of each."""
+    quality = trial.judged.quality
+    listed = [
+        (name, one)
+        for name in ("guardrails", "signals")
+        for one in (getattr(quality, name) if quality else ())
+    ]
+    rows = [
+        (one.metric, name.removesuffix("s"), shown(one.delta, statements.with_sign),
+         statements.bounds(one.delta_interval, statements.with_sign) or UNKNOWN,
+         significant(one.margin), OUTCOMES.get(one.outcome, "not proven"))
+        for name, one in listed
+    ]  # fmt: skip
+    columns = ("Metric", "As", "Difference", "Interval", "Margin", "Answer")
+    return Table(
+        "guardrails", "Guardrails and signals", columns, rows, stacked=True,
+        note="Differences are candidate minus baseline. A promotion needs every guardrail to hold.",
+    )  # fmt: skip
 
 
 def metric_cell(run: FullRun) -> str:

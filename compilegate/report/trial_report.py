@@ -19,7 +19,7 @@ from compilegate.domain.records.flags import FlagVersion
 from compilegate.domain.records.trials import FlagOutcome
 from compilegate.domain.trial.plan import RecordedPlan
 from compilegate.domain.where_time_goes import WhereTimeGoes, where_time_goes
-from compilegate.domain.workload.model import Quality
+from compilegate.domain.workload.quality import Quality
 
 Document = Mapping[str, Any]
 

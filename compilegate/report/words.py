@@ -128,9 +128,12 @@ def control_sentences(controls: Sequence[ControlFigures]) -> list[str]:
 KINDS = {
     "quality_open": {"quality_inconclusive", "quality_needs_runs", "underpowered"},
     "speed_open": {"speed_inconclusive", "speed_needs_blocks"},
-    "other_numbers": ("not_equivalent", "numerics_wrong"),
+    "other_numbers": ("not_equivalent", "numerics_wrong", "guardrail_worse"),
     "full_jobs": {"full_run_disagrees", "full_run_unmeasured"},
-    "unproven": ("saving_unproven", "full_run_unproven", "full_run_implausible"),
+    "unproven": (
+        "saving_unproven", "full_run_unproven", "full_run_implausible", "guardrail_inconclusive",
+        "guardrail_unreported",
+    ),
     "limits": (
         "evidence_missing", "trial_over_budget", "price_unknown", "trial_over_time",
         "too_many_rounds",

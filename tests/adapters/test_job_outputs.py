@@ -95,6 +95,20 @@ def test_what_a_run_started_from_and_ended_with_reaches_the_evidence() -> None:
     assert start == {key: run.record[key] for key in start}
 
 
+@pytest.mark.parametrize("finished", [True, False])
+def test_the_other_metrics_that_are_asked_for_stand_beside_the_first(finished: bool) -> None:
+    """One that the job lacks is the judge's to name: the run stays a record."""
+    values = {"eval_loss": 1.0, "top5": 0.9, "unasked": 3.0}
+    summary = json.dumps({**SUMMARY, "finished": finished, "metrics": values}).encode()
+    output = read(tarball({"evidence/summary.json": summary}))
+    run = quality_run(output, job="j", metric="eval_loss", others=("top5", "gap"))
+    alone = quality_run(output, job="j", metric="eval_loss")
+
+    assert ({"top5": 0.9, "gap": None} if finished else {}) == run.record["metrics"]
+    assert {**alone.record, "metrics": run.record["metrics"]} == run.record
+    assert [0.9 if finished else None, None] == [run.by(one).metric for one in ("top5", "gap")]
+
+
 @pytest.mark.parametrize("key", ["metrics", "compiler", "fingerprint"])
 def test_a_part_of_a_summary_that_is_no_mapping_is_an_error_that_names_it(key: str) -> None:
     body = json.dumps({**SUMMARY, "metrics": {"eval_loss": 1.0}, key: ["x"]}).encode()

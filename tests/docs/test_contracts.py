@@ -32,6 +32,7 @@ from compilegate.domain.records.trials import ApprovalRequested, TrialStarted
 from compilegate.domain.where_time_goes import read_profile
 from compilegate.domain.workload.file import parse_workload
 from compilegate.domain.workload.model import Workload
+from compilegate.domain.workload.quality import Metric
 from tests.domain.evidence_builder import judge
 from tests.domain.workload_builder import check
 
@@ -83,6 +84,8 @@ def listed_keys() -> Iterator[str]:
                 yield f"{section}.{name}"
                 if name == "framework" and "(#framework)" in line:
                     yield from (f"{section}.{name}.{key}" for key in FRAMEWORK)
+                if "(#quality)" in line:
+                    yield from field_paths(Metric, f"{section}.{name}")
 
 
 def test_the_evidence_document_can_be_judged() -> None:

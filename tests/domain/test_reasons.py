@@ -43,7 +43,7 @@ OF_EVERY_JOB = {
 }  # fmt: skip
 # Codes that are put together from the name of a field or figure.
 COMPUTED = {
-    *(f"{field}_changed" for field in FIELDS), *(f"{figure}_not_watched" for figure in BLIND),
+    *(f"{field}_changed" for field in FIELDS), *(code for code, _ in BLIND.values()),
 }  # fmt: skip
 TEXT_METHODS = {
     "startswith", "endswith", "partition", "rpartition", "split", "find", "index", "match",

@@ -54,6 +54,42 @@ def test_defaults_are_the_contracts() -> None:
     assert workload.shapes.padding == "max_length"
 
 
+TOP5 = {"metric": "top5", "goal": "maximize", "margin": 0.01}
+
+
+def test_guardrails_and_signals_are_read_and_written_only_where_there_are_any() -> None:
+    gap = {"metric": "gap", "goal": "minimize", "margin": 0.1, "history": [0.2]}
+    workload = parse_workload(changed("quality", {**WORKLOAD["quality"], "guardrails": [TOP5],
+                                                  "signals": [gap]}))  # fmt: skip
+
+    assert ("eval_accuracy", "top5", "gap") == workload.quality.reported
+    assert workload == parse_workload(workload.to_dict())
+    assert (
+        WORKLOAD["quality"].keys() | {"history"}
+        == parse_workload(WORKLOAD).to_dict()["quality"].keys()
+    )
+
+
+@pytest.mark.parametrize(
+    ("key", "listed", "field"),
+    [
+        ("guardrails", [TOP5, TOP5], "quality.guardrails[1].metric"),
+        ("guardrails", [{**TOP5, "metric": "eval_accuracy"}], "quality.guardrails[0].metric"),
+        ("signals", [{**TOP5, "metric": "eval_accuracy"}], "quality.signals[0].metric"),
+        ("guardrails", [{**TOP5, "metric": f"m{n}"} for n in range(9)], "quality.guardrails"),
+        ("guardrails", [{**TOP5, "margin": 0}], "quality.guardrails[0].margin"),
+        ("guardrails", [{"metric": "top5", "margin": 1}], "quality.guardrails[0].goal"),
+    ],
+)
+def test_a_guardrail_that_says_nothing_of_its_own_is_refused(
+    key: str, listed: list[Any], field: str
+) -> None:
+    with pytest.raises(InvalidInputError) as caught:
+        parse_workload(changed(f"quality.{key}", listed))
+
+    assert [field] == [one.field for one in caught.value.each]
+
+
 def test_a_parsed_workload_reads_back_as_itself() -> None:
     workload = parse_workload(changed("candidates", [{"name": "fp8", "precision": "fp8"}]))
 

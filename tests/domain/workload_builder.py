@@ -12,12 +12,12 @@ from compilegate.domain.workload.model import (
     FactOverrides,
     Framework,
     Model,
-    Quality,
     Schedule,
     Shapes,
     Training,
     Workload,
 )
+from compilegate.domain.workload.quality import Quality
 from compilegate.facts import load_facts
 
 COMPILE = Candidate(name="compile", compiler="torch_compile")

@@ -18,6 +18,8 @@ from tests.domain.evidence_builder import GOOD, document
 from tests.domain.evidence_strategies import probations, trials
 from tests.domain.outcome_builder import scored
 from tests.domain.test_fuzz import BROKEN, PLACES, UNPROMOTABLE, corrupt
+from tests.domain.test_guardrails import MARGIN, production, steady
+from tests.domain.test_guardrails import trial as guarded
 from tests.fuzzing import at_most
 
 many = at_most(150)
@@ -136,3 +138,11 @@ def test_outcomes_that_allow_no_split_say_why() -> None:
     assert items["spread of the evaluation"]["value"] is None
     assert "too few runs" in items["spread of the evaluation"]["words"]
     assert "spread of training" not in items
+
+
+def test_guardrails_are_explained_beside_the_first_metric_in_trial_and_probation() -> None:
+    own = about(items_of(guarded(steady(2 * MARGIN))), Section.QUALITY)
+    watched = about(items_of(production([0.9])), Section.PROBATION)["None"]
+
+    assert ["held", "worse"] == [one["answer"]["value"] for one in own.values()]
+    assert "guardrail top5 watch: limit" in watched

@@ -7,12 +7,14 @@ from typing import Any
 import pytest
 
 from compilegate.cli.common.outcome import decision_rows
-from compilegate.domain.formats import percent
+from compilegate.domain.formats import percent, signed
 from compilegate.report.statements import ASSUMED
 from compilegate.report.tables import detail_tables
 from compilegate.report.trial_report import ReportInput, TrialReport
 from compilegate.usecases.reports import read_trial_report
 from tests.domain.test_equivalence import FIRST, LAST, figures, with_class
+from tests.domain.test_guardrails import MARGIN, TOP5, steady
+from tests.domain.test_guardrails import trial as guarded
 from tests.report import samples
 from tests.report.samples import as_input, examined, rendered
 
@@ -91,3 +93,18 @@ def test_without_a_table_nothing_is_said_of_it() -> None:
 
     assert [] == [text for text in texts if "equivalence" in text]
     assert "equivalence" not in [one.id for one in detail_tables(trial)]
+
+
+def test_the_page_lists_what_came_of_each_guardrail_and_signal() -> None:
+    document = guarded(steady(2 * MARGIN))
+    document["quality"]["signals"] = [{**TOP5, "metric": "gap"}]
+    for arm in document["arms"]:
+        arm["usd_per_hour"] = 1.408
+    trial, texts = surfaces(as_input(document))
+    (shown,) = (one for one in detail_tables(trial) if one.id == "guardrails")
+
+    assert [("top5", "guardrail", "worse"), ("gap", "signal", "not reported")] == [
+        (row[0], row[1], row[-1]) for row in shown.rows
+    ]
+    assert [signed("-0.04"), "0.02"] == [shown.rows[0][2], shown.rows[0][4]]
+    assert [] == [text for text in texts[:3] if "top5" not in text]

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
 from compilegate.domain import naming
-from compilegate.domain.decision import FlagAction
+from compilegate.domain.decision import SIGNAL
 from compilegate.domain.errors import InvalidInputError, UnreadableRecordError
 from compilegate.domain.flag_change import Override
 from compilegate.domain.planning.rounds import LOCK_SECONDS
@@ -18,12 +18,11 @@ from compilegate.usecases.flag.approval import (
     ask_approval,
     await_approval,
     close_approval,
-    needs_approval,
     waiting_approvals,
 )
 from compilegate.usecases.flag.change_flag import change_flag
 from compilegate.usecases.planning import plan_trial
-from compilegate.usecases.records import Trial, to_json
+from compilegate.usecases.records import to_json
 from compilegate.usecases.trial.abort_trial import abort_trial
 from compilegate.usecases.trial.apply_flag import apply_flag, record_decision
 from compilegate.usecases.trial.lock import acquire_lock
@@ -44,10 +43,13 @@ def event(services: Any) -> dict[str, Any]:
     return decided(services, "promote", "enable")
 
 
-def decided(services: Any, verdict: str, action: str) -> dict[str, Any]:
+def decided(
+    services: Any, verdict: str, action: str, code: str = "speedup_proven"
+) -> dict[str, Any]:
     plan_trial(EVENT, services=services)
     key = naming.record_key(NAME, TRIAL, "decision")
-    decision = decision_document(verdict, flag={"name": FLAG, "action": action})
+    reasons = [{"code": code, "message": "what gap did"}]
+    decision = decision_document(verdict, flag={"name": FLAG, "action": action}, reasons=reasons)
     services.store.put(key, to_json(decision))
     return {**EVENT, "decision_key": key}
 
@@ -108,10 +110,15 @@ def test_who_approves_reads_what_a_compiling_scripts_saving_is_against(services:
     assert "speed-up and saving are against an uncompiled run" in json.dumps(message)
 
 
-def test_an_action_read_as_text_needs_approval_as_well(services: Any) -> None:
-    put_spec(services, change(SOUND, policy__approval="required"))
+def test_a_signal_that_did_not_hold_asks_a_person_whatever_the_policy_says(services: Any) -> None:
+    put_spec(services, SOUND)
+    acquire_lock(EVENT, services=services)
+    event = decided(services, "promote", "enable", SIGNAL)
 
-    assert needs_approval(Trial.from_event(EVENT), cast("FlagAction", "enable"), services.store)
+    assert True is record_decision(event, services=services)["approval_needed"]
+    message = asked(services, event)["message"]
+    assert False is applied(services, event)["enabled"]
+    assert "what gap did" in message
 
 
 def test_the_lock_outlives_the_wait(services: Any, event: dict[str, Any]) -> None:

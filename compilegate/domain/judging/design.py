@@ -93,7 +93,8 @@ class Design:
     """What a proof may use: past runs, the last look and the ``error`` of one candidate, alpha/K.
 
     ``least_chance``: a trial that would prove the margin less often than this is refused. ``rho``
-    is that of the equivalence check.
+    is that of the equivalence check. ``metrics`` share the chance that a sound candidate is given
+    up as worse.
     """
 
     history: int
@@ -101,6 +102,7 @@ class Design:
     error: float
     least_chance: float = EVEN
     rho: float = 1.0
+    metrics: int = 1
 
     @property
     def level(self) -> float:
@@ -166,6 +168,7 @@ def design_for(
     candidates: int,
     runs_remaining: float | None,
     rho: float = 1.0,
+    metrics: int = 1,
 ) -> Design | None:
     """What the proof of one of several candidates may use; None if not even two runs are left."""
     left = math.inf if runs_remaining is None else runs_remaining
@@ -180,6 +183,7 @@ def design_for(
         error=policy.alpha / candidates,
         least_chance=EVEN if policy.quality_runs == "shadow" else FAIR,
         rho=rho,
+        metrics=metrics,
     )
 
 

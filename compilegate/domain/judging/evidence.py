@@ -25,7 +25,8 @@ from compilegate.domain.judging.outcomes import Outcomes, read_outcomes
 from compilegate.domain.judging.steady_state import Segment, analyse
 from compilegate.domain.optional import without_none
 from compilegate.domain.records.production import TEAM
-from compilegate.domain.workload.model import BASELINE, QUALITY_RUNS, Policy, Quality
+from compilegate.domain.workload.model import BASELINE, QUALITY_RUNS, Policy
+from compilegate.domain.workload.quality import Metric, Quality
 
 # Steps and blocks beyond this are typing errors.
 _MOST = 10**9
@@ -189,6 +190,13 @@ class FullRun(Run):
         end = _text(self.record.get("final_start_sha256"))
         return None if end == self.initial_weights else end
 
+    def by(self, metric: str) -> FullRun:
+        """The run with another metric that it recorded; None where that is no finite number."""
+        values = self.record.get("metrics")
+        return replace(
+            self, metric=number(values.get(metric)) if isinstance(values, Mapping) else None
+        )
+
     def recorded_as(self, **keys: Any) -> FullRun:
         """The run with these fields, in its record as well."""
         return replace(self, **keys, record={**self.record, **keys})
@@ -236,6 +244,13 @@ class Arm:
     def runs(self) -> tuple[SpeedRun | FullRun, ...]:
         """Every run of the arm, short segments first."""
         return (*self.speed, *self.full_runs)
+
+    def by(self, metric: str) -> Arm:
+        """The arm with another metric of its full runs."""
+        quality, probation = (
+            tuple(run.by(metric) for run in runs) for runs in (self.quality, self.probation)
+        )
+        return replace(self, quality=quality, probation=probation)
 
     @property
     def evaluation_sets(self) -> list[str]:
@@ -372,6 +387,13 @@ class Evidence:
     def _made_by_production(self) -> list[int]:
         """Positions in time of the trial's full runs that production has made."""
         return [run.order for arm in self.arms for run in arm.quality if run.mode != SHADOW]
+
+    def by(self, metric: Metric) -> Evidence:
+        """The same runs by a guardrail or a signal, which takes the place of the first metric."""
+        quality = replace(self.quality, **vars(metric))
+        return replace(
+            self, quality=quality, arms=tuple(arm.by(metric.metric) for arm in self.arms)
+        )
 
     def oriented(self, values: Sequence[float]) -> list[float]:
         """Metrics turned so that higher is better."""

@@ -30,7 +30,8 @@ from compilegate.domain.judging.evidence import (
     TrialPlan,
     Work,
 )
-from compilegate.domain.workload.model import BASELINE, GOALS, Policy, Quality
+from compilegate.domain.workload.model import BASELINE, Policy
+from compilegate.domain.workload.quality import GOALS, Quality
 
 STAGES = ("speed", "quality", "probation")
 MODES = ("shadow", "canary", "production")
@@ -117,14 +118,19 @@ def _evidence(fields: Fields) -> Evidence:
 
 
 def _quality(fields: Fields) -> Quality:
-    return Quality(
+    quality = Quality(
         metric=fields.text("metric"),
         goal=fields.choice("goal", GOALS),
         margin=fields.number("margin", "the metric's own unit", above=0.0),
         history=fields.numbers("history"),
         history_set=fields.value("history_set", Quality.keys()["history_set"]),
         early_stopping=fields.flag("early_stopping", None),
+        guardrails=fields.value("guardrails", Quality.keys()["guardrails"]),
+        signals=fields.value("signals", Quality.keys()["signals"]),
     )
+    for problem in quality.problems():
+        raise fields.wrong(*problem)
+    return quality
 
 
 def _without_other_history(evidence: Evidence) -> Evidence:

@@ -21,12 +21,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from compilegate.domain.arithmetic import ratio
-from compilegate.domain.decision import Decision, NextStep, Verdict
+from compilegate.domain.decision import SIGNAL, Decision, NextStep, Verdict
 from compilegate.domain.judging.design import Design, next_look
 from compilegate.domain.judging.equivalence import State, equivalence_of, numerics_of
 from compilegate.domain.judging.evaluation import evaluation_of
 from compilegate.domain.judging.evidence import PROBATION, Arm, Evidence, finished
 from compilegate.domain.judging.figures import control_figures, saving_figures
+from compilegate.domain.judging.guardrails import MetricFinding, judge_metrics, refuse_any
 from compilegate.domain.judging.next_step import (
     is_shadow,
     next_quality,
@@ -41,7 +42,6 @@ from compilegate.domain.judging.quality import (
     design_of,
     judge_quality_of,
     quality_figures,
-    refuse_before_spending,
 )
 from compilegate.domain.judging.speed import SpeedFinding, SpeedOutcome, judge_speed
 from compilegate.domain.judging.validity import invalid_reasons, unknown_start
@@ -71,7 +71,16 @@ QUALITY_VERDICTS = {
     QualityOutcome.UNDERPOWERED: (Verdict.INCONCLUSIVE, "underpowered"),
     QualityOutcome.INCONCLUSIVE: (Verdict.INCONCLUSIVE, "quality_inconclusive"),
     QualityOutcome.SEEDS_REPEATED: (Verdict.INCONCLUSIVE, "seeds_repeated"),
+    QualityOutcome.UNREPORTED: (Verdict.INCONCLUSIVE, "guardrail_unreported"),
 }
+GUARDRAIL_CODES = {
+    QualityOutcome.HELD: "guardrail_held",
+    QualityOutcome.WORSE: "guardrail_worse",
+    QualityOutcome.MORE_RUNS: "guardrail_open",
+    QualityOutcome.UNREPORTED: "guardrail_unreported",
+}
+# Of several metrics, the verdict that decides on the candidate.
+GRAVEST = (Verdict.STAY_OFF, Verdict.INCONCLUSIVE, Verdict.CONTINUE, Verdict.PROMOTE)
 
 
 @dataclass(frozen=True)
@@ -85,6 +94,17 @@ class CandidateFinding:
     speed: SpeedFinding
     quality: QualityFinding | None = None
     whole: WholeJob | None = None
+    guardrails: tuple[MetricFinding, ...] = ()
+    signals: tuple[MetricFinding, ...] = ()
+
+    @property
+    def lacks_baseline_only(self) -> bool:
+        """Whether a look that is not over is reached but for baseline runs of the same weeks."""
+        seen = [
+            *([self.quality] if self.quality else []),
+            *(one.finding for one in self.guardrails),
+        ]
+        return any(one.lacks_baseline_only for one in seen)
 
 
 @dataclass(frozen=True)
@@ -123,9 +143,13 @@ def judge(evidence: Evidence) -> Decision:
         if lead and lead.quality:
             evaluation = evaluation_of(lead.quality, lead.arm, evidence)
             reasons += evaluation.reasons if evaluation else ()
-            figures["quality"] = quality_figures(
+            first = quality_figures(
                 lead.quality, evidence, lead.arm, evaluation.figures if evaluation else None
             )
+            guardrails, signals = (
+                tuple(one.figures for one in seen) for seen in (lead.guardrails, lead.signals)
+            )
+            figures["quality"] = replace(first, guardrails=guardrails, signals=signals)
         if evidence.history_left_out:
             text = (
                 f"{evidence.history_left_out} past runs were scored on other evaluation examples "
@@ -161,12 +185,11 @@ def _refused(evidence: Evidence) -> Reason | None:
     """Why the trial should not begin; what has begun is judged on what it has cost."""
     if any(arm.quality for arm in evidence.arms):
         return None
-    design = design_of(evidence)
-    if design is None:
+    if design_of(evidence) is None:
         return _too_few_runs(evidence)
     if any(arm.runs for arm in evidence.arms):
         return None
-    underpowered = refuse_before_spending(evidence, design)
+    underpowered = refuse_any(evidence)
     if underpowered is not None:
         return underpowered
     value, remaining = value_of_a_trial(evidence), evidence.runs_left()
@@ -237,11 +260,10 @@ def _in_order(evidence: Evidence, findings: list[CandidateFinding]) -> TrialFind
             reasons = (_too_few_runs(evidence, arm.name), *finding.reasons)
             judged[index] = replace(finding, verdict=Verdict.INCONCLUSIVE, reasons=reasons)
             continue
-        quality = judge_quality_of(arm, evidence, design)
-        tested = judged[index] = _quality_finding(finding, quality, evidence, design)
+        tested = judged[index] = _quality_finding(finding, evidence, design)
         if tested.verdict is Verdict.CONTINUE:
             step = next_quality(
-                evidence, arm, design, lacks_baseline_only=quality.lacks_baseline_only
+                evidence, arm, design, lacks_baseline_only=tested.lacks_baseline_only
             )
             return _finding(tested, judged[: index + 1], step)
         if tested.verdict is Verdict.PROMOTE:
@@ -259,12 +281,22 @@ def _finding(
 
 
 def _quality_finding(
-    passed: CandidateFinding, quality: QualityFinding, evidence: Evidence, design: Design
+    passed: CandidateFinding, evidence: Evidence, design: Design
 ) -> CandidateFinding:
+    quality = judge_quality_of(passed.arm, evidence, design)
+    guardrails, signals = (
+        judge_metrics(passed.arm, evidence, metrics)
+        for metrics in (evidence.quality.guardrails, evidence.quality.signals)
+    )
     verdict, code = QUALITY_VERDICTS[quality.outcome]
     name, plan = passed.arm.name, evidence.plan
-    reasons = [Reason(code, f"{name}: {evidence.quality.metric}: {quality.reason}", name)]
-    objection = None
+    said = [(verdict, Reason(code, f"{name}: {evidence.quality.metric}: {quality.reason}", name))]
+    for one in guardrails:
+        code = GUARDRAIL_CODES.get(one.finding.outcome, "guardrail_inconclusive")
+        said.append((QUALITY_VERDICTS[one.finding.outcome][0], one.reason(code)))
+    gravest = min(said, key=lambda one: GRAVEST.index(one[0]))
+    verdict, objection = gravest[0], None
+    reasons = [reason for _, reason in [*(one for one in said if one is not gravest), gravest]]
     if verdict is Verdict.PROMOTE:
         verdict, objection = _agreed(passed, evidence, design)
     elif verdict is Verdict.CONTINUE:
@@ -283,9 +315,13 @@ def _quality_finding(
         reasons.append(Reason("runs_as_shadow", f"{text}: {why}" if why else text))
     unproven = unknown_start(passed.arm, evidence.baseline)
     reasons += [unproven] if unproven else []
+    if verdict is Verdict.PROMOTE:
+        then = "; a person decides whether the flag is turned on"
+        reasons += [one.reason(SIGNAL, then) for one in signals if not one.held]
     return replace(
-        passed, verdict=verdict, stage="quality", reasons=tuple(reasons), quality=quality
-    )
+        passed, verdict=verdict, stage="quality", reasons=tuple(reasons), quality=quality,
+        guardrails=guardrails, signals=signals,
+    )  # fmt: skip
 
 
 def _agreed(

@@ -267,7 +267,8 @@ def confirmed_fall(decision: Decision, evidence: Evidence) -> ConfirmedFall | No
     if tuple(reason.code for reason in finding.reasons) != decision.codes:
         return None
     confirmed = [one for one in finding.checks if one.look.outcome is Outcome.REVERT]
-    if not confirmed:
+    # What a guardrail showed is in its reason.
+    if not confirmed or confirmed[-1].monitor not in ("quality", "speed"):
         return None
     deciding = confirmed[-1]
     if deciding.monitor == "speed":

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
 
@@ -30,6 +30,7 @@ from compilegate.domain.judging.evidence import Arm, Evidence, FullRun, metrics
 from compilegate.domain.judging.run_work import ComparableWalls
 from compilegate.domain.judging.speed import log_price_ratio
 from compilegate.domain.optional import without_none
+from compilegate.domain.workload.quality import Metric
 
 # The check of an alarm: pairs of runs, one of each arm in turns, until they say enough.
 #
@@ -154,7 +155,8 @@ class Monitor:
 
     All figures are turned so that higher is better; ``old`` are the baseline's before the
     probation, ``new`` those since. ``level`` is where the candidate stood at promotion,
-    relative to the reference: 0 for quality, ln(speed-up) for speed.
+    relative to the reference: 0 for quality, ln(speed-up) for speed. ``error`` is the chance of a
+    false alarm over the probation.
     """
 
     code: str
@@ -167,6 +169,7 @@ class Monitor:
     tolerated: float
     level: float
     runs: int
+    error: float = FALSE_ALARM
     new: list[float] = field(default_factory=list)
     total: float = 0.0
 
@@ -192,7 +195,7 @@ class Monitor:
     @cached_property
     def limit(self) -> float:
         """Where the sum alarms, in the figure's unit."""
-        h = cusum_threshold(self.shift, self.spread, runs=self.runs, error=FALSE_ALARM)
+        h = cusum_threshold(self.shift, self.spread, runs=self.runs, error=self.error)
         return h * self.spread
 
     def learn(self, run: FullRun) -> None:
@@ -255,6 +258,18 @@ def quality_monitor(evidence: Evidence, promoted: Arm) -> Monitor:
         tolerated=margin / 2,
         level=0.0,
         runs=evidence.policy.probation_runs,
+        error=FALSE_ALARM / evidence.quality.sharing,
+    )
+
+
+def guardrail_monitor(evidence: Evidence, guardrail: Metric) -> Monitor:
+    """Watches a guardrail as the first metric is watched."""
+    seen = evidence.by(guardrail)
+    monitor = quality_monitor(seen, seen.promoted_arm)
+    return replace(
+        monitor,
+        code="guardrail_regressed",
+        figure=lambda run: monitor.figure(run.by(guardrail.metric)),
     )
 
 

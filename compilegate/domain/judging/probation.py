@@ -14,7 +14,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from compilegate.domain.arithmetic import ratio
@@ -43,6 +43,7 @@ from compilegate.domain.judging.monitor import (
     Look,
     Monitor,
     Outcome,
+    guardrail_monitor,
     quality_monitor,
     speed_monitor,
 )
@@ -54,15 +55,24 @@ from compilegate.domain.workload.model import BASELINE
 
 # Baseline runs without which there is nothing to compare production with.
 LEAST_REFERENCE = 3
-# Why a run counts for neither, by what could not be watched.
+# A run that one of the sums could not see, by the code of that sum: the reason's code, and why.
 BLIND = {
-    "quality": "there was no baseline run to compare them with",
-    "speed": "they, or the baseline runs before them, were not timed or did other work",
-}
+    "quality_regressed": (
+        "quality_not_watched", "there was no baseline run to compare them with",
+    ),
+    "guardrail_regressed": (
+        "guardrail_not_watched", "they did not report it, or no baseline run before them did",
+    ),
+    "speedup_gone": (
+        "speed_not_watched",
+        "they, or the baseline runs before them, were not timed or did other work",
+    ),
+}  # fmt: skip
 # A candidate that crashes once may have been unlucky; twice is a pattern.
 CRASHES = 2
 # What says that the change did harm, and what follows where the equivalence check saw none.
-QUALITY_LOST, REVOKED = ("quality_regressed", "candidate_crashed"), "equivalence_revoked"
+QUALITY_LOST = ("quality_regressed", "guardrail_regressed", "candidate_crashed")
+REVOKED = "equivalence_revoked"
 # The alarm that a crash raises; the others have the name of their sum.
 CRASH = "crash"
 
@@ -182,7 +192,7 @@ class _Watch:
             if seen.outcome is Outcome.REVERT:
                 fall = seen.fall.size
                 text = f"full jobs are only {ratio(math.exp(-fall))} as fast as the baseline's"
-                if key == "quality":
+                if key != "speed":
                     text = f"{monitor.noun} is worse by {significant(fall, 2)}, confirmed by the "
                     text += "runs that checked the alarm"
                 name = self.promoted.name
@@ -226,6 +236,10 @@ def judge_probation(
     promoted = evidence.promoted_arm
     monitors = {
         "quality": quality_monitor(evidence, promoted),
+        **{
+            f"guardrail {one.metric}": guardrail_monitor(evidence, one)
+            for one in evidence.quality.guardrails
+        },
         "speed": speed_monitor(evidence, promoted, speedup),
     }
     watch, needed = _Watch(promoted, monitors), evidence.policy.probation_runs
@@ -293,8 +307,8 @@ def _remarks(watch: _Watch) -> Iterator[Reason]:
         text = f"{watch.cleared} alarm{'s' * (watch.cleared > 1)} checked and not confirmed"
         yield Reason("alarm_cleared", text, name)
     for key, runs in watch.blind.items():
-        text = f"{name}: {key} was not watched in {runs} production runs: {BLIND[key]}"
-        yield Reason(f"{key}_not_watched", text, name)
+        code, why = BLIND[watch.monitors[key].code]
+        yield Reason(code, f"{name}: {key} was not watched in {runs} production runs: {why}", name)
 
 
 def _confirmation_runs(watch: _Watch) -> Iterator[str]:
@@ -328,6 +342,10 @@ def judge_production(evidence: Evidence) -> Decision:
         promoted = evidence.promoted_arm
         speed, whole = judge_speed(promoted, evidence), estimate_whole_job(promoted, evidence)
         finding = judge_probation(evidence, speed.estimate)
+        first, *guardrails = (
+            production_quality_figures(one, one.promoted_arm)
+            for one in (evidence, *map(evidence.by, evidence.quality.guardrails))
+        )
         return decision(
             evidence,
             PROBATION,
@@ -335,7 +353,7 @@ def judge_production(evidence: Evidence) -> Decision:
             [*finding.reasons, *_revoked(finding, evidence)],
             candidate=promoted.name,
             speedup=whole.figures(speed) if whole else None,
-            quality=production_quality_figures(evidence, promoted),
+            quality=replace(first, guardrails=tuple(guardrails)),
             saving=saving_figures(promoted, evidence, whole),
             next=finding.next,
         )

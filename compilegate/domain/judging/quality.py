@@ -5,7 +5,7 @@ a(n) and a_0(n) what look n of n_max may spend of the levels a and alpha/K (desi
 every look
 
     held     P(T_df > (D + m) / se) <= a(n)                        (one side of Schuirmann 1987)
-    worse    P(T_df > -D / se) <= a_0(n)    and D <= -m/2
+    worse    P(T_df > -D / se) <= a_0(n) / G    and D <= -m/2
     futile   Phi((D n/n_max + m) / se_max - t_{1 - a(n_max)}) < 0.15    (Lan and Wittes 1988)
 
 A loss of less than half a margin is within what the team accepts. Between looks a candidate can
@@ -76,6 +76,7 @@ class QualityOutcome(StrEnum):
     UNDERPOWERED = "underpowered"
     INCONCLUSIVE = "inconclusive"
     SEEDS_REPEATED = "seeds_repeated"
+    UNREPORTED = "unreported"
 
 
 @dataclass(frozen=True)
@@ -107,7 +108,7 @@ def judge_quality(samples: Samples, margin: float, design: Design) -> QualityFin
     """Decide one candidate's quality; metrics higher is better, ``margin`` in their unit."""
     look, compared = look_reached(samples, design), compare(samples)
     if look is None:
-        if compared and _beyond_doubt(compared, margin):
+        if compared and _beyond_doubt(compared, margin, design):
             return QualityFinding(QualityOutcome.WORSE, _worse_words(compared), compared)
         missing = QualityFinding(QualityOutcome.MORE_RUNS, "full runs are missing", compared)
         return underpowered(samples, margin, design) or missing
@@ -129,10 +130,10 @@ def look_reached(samples: Samples, design: Design) -> int | None:
     return max(there, default=None)
 
 
-def _beyond_doubt(compared: Comparison, margin: float) -> bool:
+def _beyond_doubt(compared: Comparison, margin: float, design: Design) -> bool:
     if compared.df < DOUBT_DF or compared.spread == 0 or compared.difference > -margin / 2:
         return False
-    return compared.p_worse <= BEYOND_DOUBT
+    return compared.p_worse <= BEYOND_DOUBT / design.metrics
 
 
 def underpowered(samples: Samples, margin: float, design: Design) -> QualityFinding | None:
@@ -152,12 +153,12 @@ def _at_a_look(
 ) -> QualityFinding:
     look = looked.runs
     level = spent(look, design.n_max, design.level)
-    lost = looked.p_worse <= spent(look, design.n_max, design.error)
+    lost = looked.p_worse <= spent(look, design.n_max, design.error / design.metrics)
     lost = lost and looked.difference <= -margin / 2
     if looked.p_inferior(margin) <= level:
         outcome, seen = QualityOutcome.HELD, looked
         reason = f"a loss of {margin:g} or more is ruled out"
-    elif lost or _beyond_doubt(compared, margin):
+    elif lost or _beyond_doubt(compared, margin, design):
         outcome, reason, seen = QualityOutcome.WORSE, _worse_words(compared), compared
     elif look == design.n_max or chance_of_passing(compared, margin, design) < FUTILE:
         outcome, seen = QualityOutcome.INCONCLUSIVE, compared
@@ -210,6 +211,7 @@ def design_of(evidence: Evidence, candidate: Arm | None = None) -> Design | None
         candidates=len(evidence.candidates),
         runs_remaining=evidence.runs_left(candidate),
         rho=min(rho_of(arm, evidence) for arm in asked),
+        metrics=evidence.quality.sharing,
     )
 
 

@@ -23,13 +23,16 @@ def output_uri(described: Mapping[str, Any]) -> str:
     return f"{place}/{described['TrainingJobName']}/output/output.tar.gz"
 
 
-def kept_run(output: JobOutput, described: Mapping[str, Any], metric: str) -> Mapping[str, Any]:
+def kept_run(
+    output: JobOutput, described: Mapping[str, Any], metric: str, *others: str
+) -> Mapping[str, Any]:
     """The run of a completed job.
 
     ``described`` is SageMaker's description of it. Raises InvalidEvidenceError for a run that the
     judge could not read: kept, it would make every later review fail.
     """
-    run = quality_run(output, job=str(described["TrainingJobName"]), metric=metric)
+    job = str(described["TrainingJobName"])
+    run = quality_run(output, job=job, metric=metric, others=others)
     job_output.check_run(described, run.wall_seconds, run.record)
     run = run.recorded_as(job_seconds=job_output.trained_seconds(described))
     kept = {key: value for key, value in run.record.items() if key not in NOT_KEPT}

@@ -33,7 +33,7 @@ SLOWER_NOW = "slower_now"
 # What the watch does not see is reported once, not after every run; by code.
 REPORTED_ONCE = (
     "run_unreadable", "nothing_to_judge", "not_measured", "speed_not_watched",
-    "quality_not_watched",
+    "quality_not_watched", "guardrail_not_watched",
 )  # fmt: skip
 
 

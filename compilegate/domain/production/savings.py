@@ -36,6 +36,12 @@ def metric_of(run: ProductionRun) -> float | None:
     return _figure(run.result.get("metric"))
 
 
+def guardrail_of(run: ProductionRun, metric: str) -> float | None:
+    """What it reached of a guardrail, None where it recorded no finite number."""
+    values = run.result.get("metrics")
+    return _figure(values.get(metric)) if isinstance(values, Mapping) else None
+
+
 def wall_seconds_of(run: ProductionRun) -> float | None:
     """Seconds of wall clock of the whole job; one that took no time was not measured."""
     seconds = _figure(run.result.get("wall_seconds"))

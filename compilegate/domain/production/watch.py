@@ -23,7 +23,7 @@ from compilegate.domain.judging.evidence_file import read_full_run
 from compilegate.domain.optional import without_none
 from compilegate.domain.production.fingerprint import recorded, stale_reasons
 from compilegate.domain.production.history import Promotion
-from compilegate.domain.production.savings import metric_of, wall_seconds_of
+from compilegate.domain.production.savings import guardrail_of, metric_of, wall_seconds_of
 from compilegate.domain.reasons import Reason
 from compilegate.domain.records.ledger import DamagedRecord
 from compilegate.domain.records.production import PlannedTransition, ProductionRun
@@ -151,11 +151,22 @@ def _evidence(run: ProductionRun, order: int) -> Document:
 
 def _quality(evidence: Mapping[str, Any], earlier: Iterable[ProductionRun]) -> Document:
     quality = dict(evidence["quality"])
-    if quality.get("history"):
+    guardrails = quality.get("guardrails", [])
+    if all(one.get("history") for one in (quality, *guardrails)):
         return quality
     runs = history_runs(evidence, earlier)[-HISTORY_RUNS:]
-    quality["history"] = [metric_of(run) for run in runs]
-    quality.setdefault("history_wall_seconds", without_none(map(wall_seconds_of, runs)))
+    if guardrails:
+        recorded_by = {
+            one["metric"]: without_none(guardrail_of(run, one["metric"]) for run in runs)
+            for one in guardrails
+        }
+        quality["guardrails"] = [
+            {**one, "history": one.get("history") or recorded_by[one["metric"]]}
+            for one in guardrails
+        ]
+    if not quality.get("history"):
+        quality["history"] = [metric_of(run) for run in runs]
+        quality.setdefault("history_wall_seconds", without_none(map(wall_seconds_of, runs)))
     return quality
 
 

@@ -321,7 +321,7 @@ def _request(
     run: str,
     context: JobContext,
 ) -> dict[str, Any]:
-    training, names = workload.training, (*PROGRESS_METRICS, workload.quality.metric)
+    training, names = workload.training, (*PROGRESS_METRICS, *workload.quality.reported)
     platform = {
         "sagemaker_program": start.program,
         "sagemaker_submit_directory": context.uri(context.source_key),

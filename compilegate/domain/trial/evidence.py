@@ -248,7 +248,7 @@ class TrialEvidence:
             "phase": TRIAL,
             "promoted": None,
             "policy": policy.to_dict(),
-            "quality": {k: v for k, v in asdict(workload.quality).items() if v is not None},
+            "quality": workload.quality.to_dict(),
             "usd_per_hour": plan.baseline.usd_per_hour,
             "devices": plan.baseline.devices,
             "runs_per_week": workload.schedule.runs_per_week,

@@ -66,7 +66,9 @@ class CanaryRequest:
 # Rounds in which the cloud may fail a trial; what they lacked is requested again.
 LOST_ROUNDS = 2
 # Reasons of a candidate that has lost: its other runs cannot change that.
-LOST = ("quality_worse", "candidate_crashed", "not_equivalent", "numerics_wrong")
+LOST = (
+    "quality_worse", "guardrail_worse", "candidate_crashed", "not_equivalent", "numerics_wrong",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)

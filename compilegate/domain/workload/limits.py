@@ -112,7 +112,8 @@ def _limited(workload: Workload) -> Iterator[Limited]:
     yield from _entries("tags", workload.tags, "Tag")
     if workload.owner is not None:
         yield "owner", workload.owner, "TagValue"
-    yield "quality.metric", workload.quality.metric, "MetricName"
+    for name in workload.quality.reported:
+        yield "quality.metric", name, "MetricName"
 
 
 def _hyperparameters(place: str, values: Mapping[str, Any], entry_point: str) -> Iterator[Limited]:

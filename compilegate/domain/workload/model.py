@@ -15,6 +15,7 @@ from typing import Any
 from compilegate.domain.compilers import COMPILERS, MODES, NAMES, compiler_named
 from compilegate.domain.expected import Key, Problem, Section, key
 from compilegate.domain.workload import names
+from compilegate.domain.workload.quality import Quality
 from compilegate.domain.workload.schedule_expression import UTC, schedule_problem, timezone_problem
 
 SCHEMA = 1
@@ -27,7 +28,6 @@ DISTRIBUTIONS = ("none", "pytorchddp", "torch_distributed", "pytorchxla", "smddp
 PRECISIONS = ("fp32", "tf32", "fp16", "bf16", "fp8")
 LOADERS = ("standard", "custom")
 PADDINGS = ("max_length", "longest", "none")
-GOALS = ("maximize", "minimize")
 QUALITY_RUNS = ("shadow", "canary", "hybrid")
 USE_EQUIVALENCE, STRICT = "use", "strict"
 # Keys of a policy that 0.2.0 refuses.
@@ -321,30 +321,6 @@ class Profile(Section):
 
 
 @dataclass(frozen=True)
-class Quality(Section):
-    """The metric that must not get worse; ``early_stopping`` None is where nothing is said."""
-
-    metric: str = key("name that the job reports it under", form=names.METRIC)
-    goal: str = key("which way is better", allowed=GOALS)
-    margin: float = key(
-        "smallest loss that is not accepted, fixed before any run",
-        "the metric's own unit",
-        above=0.0,
-    )
-    history: tuple[float, ...] = key(
-        "final metrics of past production baseline runs, newest last", default=()
-    )
-    history_set: str | None = key(
-        "examples that they were scored on (set_sha256); on others they do not count",
-        default=None,
-        form=names.EVALUATION_SET,
-    )
-    early_stopping: bool | None = key(
-        "whether the script decides when a run ends; equal steps are then compared", default=None
-    )
-
-
-@dataclass(frozen=True)
 class Policy(Section):
     """What the team accepts; ``on_stale`` is about what production was proven on."""
 
@@ -516,7 +492,7 @@ class Workload(Section):
         document = {**plain(dataclasses.asdict(self)), "candidates": candidates, "schema": SCHEMA}
         if self.profile == Profile():
             del document["profile"]
-        document["policy"] = self.policy.to_dict()
+        document |= {"quality": plain(self.quality.to_dict()), "policy": self.policy.to_dict()}
         return document
 
 

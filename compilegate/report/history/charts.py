@@ -131,7 +131,6 @@ def rolling_baseline(view: HistoryView, values: Sequence[float | None]) -> Line:
 
 
 WALL, SUMS, MONEY = "Time of full jobs", "The judge's cumulative sums", "Saved so far"
-WATCHES = {"quality": "Quality", "speed": "Speed"}
 
 
 def charts(view: HistoryView, events: Sequence[Event]) -> list[Chart]:
@@ -266,7 +265,10 @@ def _sums_chart(view: HistoryView) -> Chart:
         "sums", SUMS, _sums_finding(view.sums),
         note="Each run adds its shortfall against the baseline, minus half of the fall to detect; "
         "a sum never goes below zero. It restarts after an alarm was checked.",
-        views=[View(WATCHES[key], _sum_figure(view, one)) for key, one in view.sums.items()],
+        views=[
+            View(f"{key[:1].upper()}{key[1:]}", _sum_figure(view, one))
+            for key, one in view.sums.items()
+        ],
         choice="Which watch",
     )  # fmt: skip
 
@@ -301,7 +303,7 @@ def _sums_finding(sums: Mapping[str, Sum]) -> str:
     parts = []
     for key, cusum in sums.items():
         over = max(total for _, total, *_ in cusum.points) > cusum.limit
-        parts.append(f"{WATCHES[key].lower()} was {'over' if over else 'never over'} its limit")
+        parts.append(f"{key} was {'over' if over else 'never over'} its limit")
     text = "; ".join(parts)
     return f"{text[:1].upper()}{text[1:]}."
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from compilegate.domain import ledger_keys
 from compilegate.domain.claims import command_at
-from compilegate.domain.decision import FlagAction
+from compilegate.domain.decision import Decision, FlagAction
 from compilegate.domain.errors import InvalidInputError, lock_lost
 from compilegate.domain.flag_change import Override
 from compilegate.domain.planning.rounds import LOCK_SECONDS
@@ -28,11 +28,11 @@ from compilegate.usecases.records import Trial, load_decision, load_spec, readab
 UNANSWERED = f"nobody answered within {trials.WAIT_SECONDS // 86400} days"
 
 
-def needs_approval(trial: Trial, action: FlagAction, store: ObjectStore) -> bool:
-    """Whether a person has to agree before the flag does this."""
-    if action != FlagAction.ENABLE:
+def needs_approval(trial: Trial, decision: Decision, store: ObjectStore) -> bool:
+    """Whether a person has to agree before the flag does what the decision says."""
+    if decision.flag_action != FlagAction.ENABLE:
         return False
-    return load_spec(store, trial).workload.policy.approval == REQUIRED
+    return decision.asks_a_person or load_spec(store, trial).workload.policy.approval == REQUIRED
 
 
 def ask_approval(event: Mapping[str, Any], *, services: Services) -> dict[str, Any]:

@@ -45,7 +45,7 @@ def record_decision(event: Mapping[str, Any], *, services: Services) -> dict[str
         "decision_id": decision.decision_id,
         "verdict": decision.verdict,
         "flag_action": str(decision.flag_action),
-        "approval_needed": needs_approval(trial, decision.flag_action, services.store),
+        "approval_needed": needs_approval(trial, decision, services.store),
     }
 
 
@@ -59,7 +59,7 @@ def apply_flag(event: Mapping[str, Any], *, services: Services) -> dict[str, Any
     decision, approval = load_decision(store, key), approval_of(trial, services.ledger)
     answer = approval.answer if approval else None
     is_approved = answer is not None and answer.approved
-    approved = is_approved or not needs_approval(trial, decision.flag_action, store)
+    approved = is_approved or not needs_approval(trial, decision, store)
     if decision.flag_action is FlagAction.KEEP or not approved:
         made = Changed(False, *latest_flag(trial.workload, services))
     else:

@@ -104,8 +104,8 @@ def _output(job: EndedJob, opened: OpenTrial, services: Services) -> OutputRuns:
     try:
         if job.run.is_speed:
             return OutputRuns(segments=tuple(outputs.segments(uri, job.job)))
-        metric = opened.spec.workload.quality.metric
-        return OutputRuns(full_run=outputs.full_run(uri, job.job, metric))
+        metrics = opened.spec.workload.quality.reported
+        return OutputRuns(full_run=outputs.full_run(uri, job.job, *metrics))
     except InvalidEvidenceError as error:
         return OutputRuns(unreadable=error)
     except Exception as error:

@@ -121,6 +121,12 @@ def _full_runs(finding: CandidateFinding, evidence: Evidence, design: Design) ->
         "quality", Section.QUALITY, arm.name, finding=quality, evidence=evidence, design=design,
         samples=samples_of(arm, evidence),
     )  # fmt: skip
+    for one in (*finding.guardrails, *finding.signals):
+        yield from _items(
+            "quality", Section.QUALITY, f"{arm.name}, {one.evidence.quality.metric}",
+            finding=one.finding, evidence=one.evidence, design=design_of(one.evidence, one.arm),
+            samples=samples_of(one.arm, one.evidence),
+        )  # fmt: skip
     evaluation = None if quality is None else evaluation_of(quality, arm, evidence)
     if evaluation is not None:
         yield from _items(

@@ -36,7 +36,8 @@ from compilegate.domain.judging.judge import judge
 from compilegate.domain.judging.quality import ENOUGH_HISTORY
 from compilegate.domain.planning.estimate import possible_rho
 from compilegate.domain.workload.file import parse_workload
-from compilegate.domain.workload.model import Candidate, Policy, Quality
+from compilegate.domain.workload.model import Candidate, Policy
+from compilegate.domain.workload.quality import Quality
 from compilegate.facts import load_facts
 from compilegate.report.statements import evaluation_words
 from compilegate_judge import TEMPLATES

@@ -136,6 +136,22 @@ def test_earlier_baseline_runs_are_history_where_the_team_gave_none() -> None:
     assert Verdict.CONTINUE == judge(doc).verdict
 
 
+def test_a_guardrail_takes_its_past_from_productions_runs_as_the_first_metric_does() -> None:
+    evidence, given = trial(), {"metric": "gap", "goal": "minimize", "margin": 0.1}
+    evidence["quality"]["guardrails"] = [{**given, "history": []}, {**given, "metric": "top5",
+                                                                    "history": [0.5]}]  # fmt: skip
+    values = ({"gap": 0.1, "top5": 0.7}, {"gap": None}, {"gap": 0.3})
+    earlier = [run_of(n - 9, "baseline") for n in range(3)]
+    earlier = [
+        replace(run, result={**run.result, "metrics": metrics})
+        for run, metrics in zip(earlier, values, strict=True)
+    ]
+    quality = probation_document(evidence, PROMOTION, [], earlier)["quality"]
+
+    assert [[0.1, 0.3], [0.5]] == [one["history"] for one in quality["guardrails"]]
+    assert [0.9] * 20 == quality["history"]
+
+
 def test_a_history_that_the_team_gave_is_left_alone() -> None:
     doc = probation([], earlier=[run_of(-1, "baseline", metric=0.1)])
 
