@@ -72,7 +72,7 @@ def states(decision: Decision) -> list[tuple[str, str | None]]:
         (steady(-MARGIN), 0.0, "promote", "speedup_proven", "held"),
         (steady(-MARGIN), 2 * MARGIN, "stay_off", "quality_worse", "held"),
         # It varies by a margin from run to run: five runs say nothing.
-        (lambda mine, n: 0.9 + MARGIN * (-1) ** (n + mine), 0.0, "continue", "guardrail_open",
+        (lambda mine, n: 0.9 + MARGIN * (-1) ** (n + mine), 0.0, "continue", "guardrail_needs_runs",
          "more_runs"),
         (lambda mine, n: 0.9, 0.0, "inconclusive", "guardrail_inconclusive", "inconclusive"),
         (lambda mine, n: None, 0.0, "inconclusive", "guardrail_unreported", "unreported"),

@@ -76,7 +76,7 @@ QUALITY_VERDICTS = {
 GUARDRAIL_CODES = {
     QualityOutcome.HELD: "guardrail_held",
     QualityOutcome.WORSE: "guardrail_worse",
-    QualityOutcome.MORE_RUNS: "guardrail_open",
+    QualityOutcome.MORE_RUNS: "guardrail_needs_runs",
     QualityOutcome.UNREPORTED: "guardrail_unreported",
 }
 # Of several metrics, the verdict that decides on the candidate.
