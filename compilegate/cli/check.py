@@ -18,7 +18,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from compilegate.adapters.workload_files import WorkloadFile, read_workload
+from compilegate.adapters.workload_files import TO_DO, WorkloadFile, read_workload
 from compilegate.adapters.yaml_document import MOST_BYTES
 from compilegate.cli.common import project
 from compilegate.cli.common.error_handling import BAD_INPUT, error_document, worst_exit_code
@@ -145,11 +145,19 @@ def _counted(results: Iterator[Checked], codes: list[int]) -> Iterator[Checked]:
     """The results, with their exit codes noted; an error is printed at once."""
     for one in results:
         if isinstance(one.answer, InvalidInputError):
-            sys.stderr.write(f"{error_text(str(one.answer))}\n")
+            sys.stderr.write(f"{error_text(_left_in(one.answer))}\n")
             codes.append(BAD_INPUT)
         else:
             codes.append(EXIT_CODES[one.answer.verdict])
         yield one
+
+
+def _left_in(error: InvalidInputError) -> str:
+    """In one line what is left to write, where nothing else is wrong with the file."""
+    left = [one.field for one in error.each if one.value == TO_DO]
+    if len(left) < len(error.each):
+        return str(error)
+    return f"{error.file}: {plural(len(left), 'value')} to write (TODO): {', '.join(left)}"
 
 
 def _print_documents(results: Iterator[Checked], *, one_list: bool) -> None:

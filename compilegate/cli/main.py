@@ -44,11 +44,11 @@ class Stop:
 
 
 # Module and name of each command, by its part of the help. Those without are found as entry points
-# of other distributions (distributions/checkup, exports, facts, init, judge, local).
+# of other distributions (distributions/checkup, discover, exports, facts, init, judge, local).
 SECTIONS: Mapping[str, Mapping[str, tuple[str, str] | None]] = {
     "Before a trial": {
-        "init": None, "check": ("check", "check"), "doctor": None, "try": None,
-        "schema": ("schema", "schema"), "plan": ("plan", "plan"), "facts": None,
+        "discover": None, "init": None, "check": ("check", "check"), "doctor": None,
+        "try": None, "schema": ("schema", "schema"), "plan": ("plan", "plan"), "facts": None,
     },
     "Trials": {
         "run": ("run", "run"), "judge": None, "report": ("report", "report"), "export": None,

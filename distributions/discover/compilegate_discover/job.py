@@ -26,6 +26,15 @@ DRIVER = "sm_drivers"
 PROGRAM_SETTING, PROGRAM_VARIABLE = "sagemaker_program", "SAGEMAKER_PROGRAM"
 SOURCE_SETTING, SOURCE_VARIABLE = "sagemaker_submit_directory", "SAGEMAKER_SUBMIT_DIRECTORY"
 OWN_SETTINGS = "sagemaker_"
+# What the SDK's estimators switch on for a way to start processes (facts/request_keys.json).
+LAUNCHERS = {
+    "sagemaker_pytorch_xla_multi_worker_enabled": "pytorchxla",
+    "sagemaker_mpi_enabled": "smp",
+    "sagemaker_torch_distributed_enabled": "torch_distributed",
+    "sagemaker_pytorch_ddp_enabled": "pytorchddp",
+    "sagemaker_distributed_dataparallel_enabled": "smddp",
+}
+MANAGED_COMPILER = "sagemaker_training_compiler_enabled"
 _SCRIPT = re.compile(r"[^\s=]+\.(py|sh|ipynb|R|r|jl)")
 
 
@@ -34,13 +43,16 @@ class Setup:
     """What the jobs of a workload have in common; jobs with equal setups share one object.
 
     ``repository`` is the image's without region and tag; ``settings`` are the script's
-    hyperparameters as text, ``channels`` the URIs of the data.
+    hyperparameters as text, ``channels`` the URIs of the data. ``launcher`` is a distribution of
+    the workload file, empty where the job names none.
     """
 
     region: str
     program: str
     repository: str
     image: str
+    launcher: str
+    managed_compiler: bool
     settings: Pairs
     environment: Pairs
     channels: Pairs
@@ -148,6 +160,8 @@ class Reader:
             program=_program(record, kept, environment),
             repository=repository_of(image),
             image=image,
+            launcher=next((name for key, name in LAUNCHERS.items() if _is_on(kept.get(key))), ""),
+            managed_compiler=_is_on(kept.get(MANAGED_COMPILER)),
             settings=settings,
             environment=environment,
             channels=_pairs(_channels(record)),
@@ -202,6 +216,10 @@ def _channels(record: Record) -> Iterator[tuple[str, str]]:
             files = _map(source, "FileSystemDataSource")
             uri = _text(_map(source, "S3DataSource").get("S3Uri"))
             yield name, uri or f"{files.get('FileSystemId', '')}{files.get('DirectoryPath', '')}"
+
+
+def _is_on(value: Any) -> bool:
+    return _unquoted(value).lower() == "true"
 
 
 def _unquoted(value: Any) -> str:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -50,11 +49,11 @@ def read(*records: Mapping[str, Any], region: str = REGION) -> list[Job]:
     return [job for one in records if (job := reader.job(one))]
 
 
-def daily(names: Iterator[str] | list[str], **changes: Any) -> list[dict[str, Any]]:
-    """A job each day with these names, the first 40 days ago."""
+def daily(names: Sequence[str], **changes: Any) -> list[dict[str, Any]]:
+    """A job each day with these names, the last one yesterday."""
     return [
-        record(name, 40 - day, **{key: _copied(value) for key, value in changes.items()})
-        for day, name in zip(itertools.count(), names, strict=False)
+        record(name, len(names) - day, **{key: _copied(value) for key, value in changes.items()})
+        for day, name in enumerate(names)
     ]
 
 

@@ -96,7 +96,7 @@ def init(
     Then: compilegate check NAME.yaml lists what is left to write, and compilegate try NAME.yaml
     runs two steps of every arm on this machine.
     """
-    read = _described(script)
+    read = described(script)
     generic = script.stem.lower() in ANY_SCRIPT
     stem = script.resolve().parent.name if generic else script.stem
     made = re.sub(r"[^a-z0-9]+", "-", stem.lower()).strip("-")[:32].strip("-") or "job"
@@ -131,7 +131,7 @@ def init(
     answer(document, TEMPLATES / "init", as_json=as_json, read=read, notes=notes)
 
 
-def _described(path: Path) -> Description:
+def described(path: Path) -> Description:
     """Read the script; every kind of file that is none has its own error."""
     listing = ", ".join(sorted(item.name for item in path.glob("*.py")))
     name_it = "name the .py file that trains"
