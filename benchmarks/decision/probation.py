@@ -1,10 +1,10 @@
 """How well is production watched after a promotion? Simulated runs, the shipped rules.
 
 Before every run the shipped rule says which arm trains (domain/production/begin.py), the run
-joins the evidence as TRAIN records it (domain/production/watch.py), and the shipped judge reviews
-it, until it reverts or makes the promotion permanent. Jobs, nodes and noise are those of the
-study's generator (portfolio.py, truth.py). Cells differ in what is wrong with the candidate, what
-changes for both arms, the spread of the metric, and how often a run is one of the baseline.
+joins the evidence as TRAIN records it (domain/production/probation.py), and the shipped judge
+reviews it, until it reverts or makes the promotion permanent. Jobs, nodes and noise are those of
+the study's generator (portfolio.py, truth.py). Cells differ in what is wrong with the candidate,
+what changes for both arms, the spread of the metric, and how often a run is one of the baseline.
 
     python -m benchmarks.decision.probation [--workloads 400] [--faultless 2000] [--jobs 2]
         [--output FILE]
@@ -46,7 +46,7 @@ from compilegate.domain.production.begin import (
     next_arm,
 )
 from compilegate.domain.production.history import Promotion
-from compilegate.domain.production.watch import probation_document
+from compilegate.domain.production.probation import probation_document
 from compilegate.domain.records.production import TEAM, TRAIN, ProductionRun, Review
 
 RESULTS = Path(__file__).with_name("probation.json")
@@ -222,7 +222,7 @@ class Probation:
         return self.night
 
     def _trial(self) -> dict[str, Any]:
-        """The evidence on which it was promoted, as far as the watch reads it."""
+        """The evidence on which it was promoted, as far as the review reads it."""
         past = [self._draw(BASELINE) for _ in range(self.cell.reference - TRIAL_RUNS)]
         arms = []
         for index, name in enumerate((BASELINE, CANDIDATE)):

@@ -67,7 +67,7 @@ def provenance(_: object) -> str:
 
 
 def steady(_: object) -> str:
-    """What the watch detects where the data stays as it was."""
+    """What the review detects where the data stays as it was."""
     rows, kept = [], _kept()
     for condition, every, reference, team, words in STEADY:
         own = [_cell(kept["cells"], condition, spread, every, reference, team=team)

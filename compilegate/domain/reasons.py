@@ -1,6 +1,6 @@
 """A reason: a code, what was observed, and what helps.
 
-Eligibility, planning, the judge and the watch over production all give reasons of this one class.
+Eligibility, planning, the judge and the review of production all give reasons of this one class.
 What a code means, and the words for it, are in ``reasons.toml``: headlines and advice are looked
 up there, never taken from a reason's message.
 """

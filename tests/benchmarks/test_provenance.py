@@ -33,7 +33,7 @@ def test_a_changed_constant_changes_the_name(name: str, checkout: Path) -> None:
 
 
 def test_what_does_not_decide_leaves_the_name(checkout: Path) -> None:
-    for place in ("compilegate/domain/production/watch.py", "compilegate/cli/main.py"):
+    for place in ("compilegate/domain/production/probation.py", "compilegate/cli/main.py"):
         (checkout / place).write_text("")
 
     assert judge_name() == judge_name(checkout)

@@ -154,9 +154,9 @@ def test_a_probations_sums_recompute_and_the_checked_fall_is_why_it_reverts(
 ) -> None:
     answer = explained(probation(), tmp_path, invoke)
     rows = [
-        i for i in answer["explanation"] if i["name"] == "quality watch: the sum after each run"
+        i for i in answer["explanation"] if i["name"] == "quality monitor: the sum after each run"
     ]
-    shift = item(answer, "quality watch: fall to see")["value"]
+    shift = item(answer, "quality monitor: fall to see")["value"]
     total, sums = 0.0, []
     for row in rows:
         seen = row["inputs"]

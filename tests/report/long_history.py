@@ -8,7 +8,7 @@ from typing import Any
 
 from compilegate.domain.flag import Flag
 from compilegate.domain.production.history import WorkloadHistory, history, standing_promotion
-from compilegate.domain.production.watch import probation_document, watched_runs
+from compilegate.domain.production.probation import probation_document, watched_runs
 from compilegate.domain.reasons import Reason
 from compilegate.domain.records.production import BegunRun, ProductionRun, Review
 from compilegate.report.history.view import HistoryView

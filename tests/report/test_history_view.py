@@ -307,12 +307,12 @@ ALARM_SEEN = {"reasons": (Reason("alarm", "the alarm of run 9"),)}
 BY_ANN = {"by": "human:ann", "action": "revert", "reason": "too hot"}
 BY_TRAIN = {"by": "train", "action": "revert", "reason": "it fell"}
 STANDS: dict[str, tuple[list[dict[str, Any]], str, list[str], list[str]]] = {
-    "by hand after the watch": (
+    "by hand after the review": (
         [flag(1, 1, ON), flag(2, 2, REVERTED, **BY_TRAIN), flag(3, 3, ON),
          flag(4, 4, REVERTED, **BY_ANN)],
         "Turned off by hand", ["ann", "too hot"], ["it fell"],
     ),
-    "by the watch after a hand": (
+    "by the review after a hand": (
         [flag(1, 1, ON), flag(2, 2, REVERTED, **BY_ANN), flag(3, 3, ON),
          flag(4, 4, REVERTED, **BY_TRAIN)],
         "Turned back off", ["it fell"], ["ann", "too hot"],

@@ -234,8 +234,8 @@ CHANGE = {"by": "human:ana", "at": 1, "reason": "Code freeze"}
          "left as it was (F). The change by ana outranks it, because it is newer than the "
          "evidence: “Code freeze”."),
         ({"approved": True, "held_by": {**CHANGE, "by": "train"}},
-         "left as it was (F). The change by the production watch outranks it, because it is newer "
-         "than the evidence: “Code freeze”."),
+         "left as it was (F). The change by the review of production outranks it, because it is "
+         "newer than the evidence: “Code freeze”."),
         ({"approved": True, "overrode": CHANGE},
          "on (F). Newer evidence replaced the change by ana: “Code freeze”."),
     ],

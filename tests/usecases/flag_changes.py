@@ -20,7 +20,7 @@ FLAGS = {
     "revert": Flag(False, "reverted", "compile", OVERRIDES, "d3"),
     "permanent": Flag(True, "permanent", "compile", OVERRIDES, "d4"),
     "stale": Flag(False, "stale", "compile", OVERRIDES, "d5"),
-    # What the watch has made of version 1, and came late with.
+    # What the review has made of version 1, and came late with.
     "late revert": Flag(False, "reverted", "compile", OVERRIDES, "d6"),
     "late permanent": Flag(True, "permanent", "compile", OVERRIDES, "d7"),
     "late stale": Flag(False, "stale", "compile", OVERRIDES, "d8"),

@@ -139,7 +139,7 @@ def test_a_candidate_set_by_a_person_that_becomes_permanent_overrules_no_one(ser
 def test_what_follows_from_one_candidate_is_not_done_to_its_successor(
     kind: str, other: str, services: Any
 ) -> None:
-    """The watch has judged version 1 and died; its change is asked for after version 2."""
+    """The review has judged version 1 and died; its change is asked for after version 2."""
     make(services, "enable")
     successor = replace(
         flag_change("human set"),

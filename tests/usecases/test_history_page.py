@@ -174,7 +174,7 @@ def test_the_trials_own_page_is_written_again_with_what_followed(services: Any) 
     decided(services)
     reverted(services)
     flags = services.ledger.history(WORKLOAD).flags
-    told = f"Since {day(flags[-1].at)} it is off (state reverted), by the production watch:"
+    told = f"Since {day(flags[-1].at)} it is off (state reverted), by the review of production:"
     then, now = (
         render(trial_report(Trial(WORKLOAD, TRIAL, ""), services, changes)).markdown
         for changes in (flags[:1], flags)

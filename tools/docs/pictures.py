@@ -178,18 +178,18 @@ def sums() -> str:
     for run in full:
         run["wall_seconds"] = round(run["wall_seconds"] * exp(made.rng.gauss(0, WALL_SPREAD)))
     items = explain(document, judge(read_evidence(document)))
-    return "\n".join(_sum(items, watch) for watch in ("quality", "speed"))
+    return "\n".join(_sum(items, monitor) for monitor in ("quality", "speed"))
 
 
-def _sum(items: list[Any], watch: str) -> str:
-    steps = [item for item in items if item.name == f"{watch} watch: the sum after each run"]
-    (limit,) = (item.value for item in items if item.name == f"{watch} watch: limit")
+def _sum(items: list[Any], monitor: str) -> str:
+    steps = [item for item in items if item.name == f"{monitor} monitor: the sum after each run"]
+    (limit,) = (item.value for item in items if item.name == f"{monitor} monitor: limit")
     values = ", ".join(f"{100 * item.value / limit:.0f}" for item in steps)
     numbers = ", ".join(str(number) for number in range(1, len(steps) + 1))
     most = max(120, *(100 * item.value / limit for item in steps))
     return mermaid(
         "xychart-beta\n"
-        f'  title "{watch}: the sum in percent of its limit"\n'
+        f'  title "{monitor}: the sum in percent of its limit"\n'
         f'  x-axis "watched run" [{numbers}]\n'
         f'  y-axis "%" 0 --> {most:.0f}\n'
         f"  bar [{values}]\n"

@@ -7,7 +7,7 @@ sigma. So many of them, n_0, are worth
 
 the location commensurate prior of Hobbs, Carlin, Mandrekar and Sargent (2011, Biometrics
 67:1047) with a fixed precision 1/(kappa sigma)^2. Where today's runs contradict them beyond
-what kappa allows, they are set aside. Wall clocks and the watch of production use this; the
+what kappa allows, they are set aside. Wall clocks and the review of production use this; the
 quality gate does not.
 """
 

@@ -216,7 +216,7 @@ class Monitor:
 
     @property
     def suspicious(self) -> bool:
-        """Whether the sum is high at the end of the watch, as it is when a fall begins late."""
+        """Whether the sum is high at the end of the probation, as it is when a fall begins late."""
         return self.total > SUSPICIOUS * self.limit > 0
 
     def check(

@@ -284,7 +284,7 @@ def latest_promotion(versions: Versions) -> FlagVersion | None:
 def promotions(versions: Versions) -> Sequence[FlagVersion]:
     """The versions by which a trial's candidate was turned on, oldest first.
 
-    What the watch changes does not count.
+    What the review changes does not count.
     """
     return [
         version

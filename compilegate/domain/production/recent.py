@@ -15,7 +15,7 @@ from typing import Any
 from compilegate.domain import naming
 from compilegate.domain.followers import WATCHED
 from compilegate.domain.ledger_keys import CLOCKS_APART_SECONDS
-from compilegate.domain.production import slower, watch
+from compilegate.domain.production import probation, slower
 from compilegate.domain.production.attempts import longest_run_seconds
 from compilegate.domain.production.begin import Situation, flag_since, since_baseline
 from compilegate.domain.production.canary import open_rounds
@@ -90,12 +90,12 @@ def before_window(
         return Before()
     since = max(since, promotion.since)
     reviews = history.reviews_of(promotion.trial, since=math.ceil(since))
-    if promotion.flag.state != watch.PERMANENT or not reviews:
+    if promotion.flag.state != probation.PERMANENT or not reviews:
         return None
     # What one has seen each with a larger count has seen as well: this one all that have a review.
     last = max(reviews, key=lambda one: (one.runs, one.at))
     reviewed = {one.run for one in reviews}
-    runs = watch.watched_runs(history.runs, promotion).runs
+    runs = probation.watched_runs(history.runs, promotion).runs
     after = [(run.run, max(run.at, run.ended_at) - last.at) for run in runs]
     if any(-RECORD_SECONDS < seconds <= 0 and run not in reviewed for run, seconds in after):
         return None
@@ -115,14 +115,14 @@ def enough_to_review(
     if since == -math.inf:
         return True
     runs = [run for run in history.runs if run.started_at >= since]
-    judged = watch.watched_runs(runs, promotion).runs
-    row = watch.row_at_the_end(judged, promotion)
-    is_quiet = promotion.flag.state == watch.PERMANENT and not row
+    judged = probation.watched_runs(runs, promotion).runs
+    row = probation.row_at_the_end(judged, promotion)
+    is_quiet = promotion.flag.state == probation.PERMANENT and not row
     if since <= promotion.at:
         if evidence is None or evidence["quality"].get("history") or is_quiet:
             return True
         earlier = [run for run in runs if run.started_at < promotion.at]
-        return len(watch.history_runs(evidence, earlier)) >= watch.HISTORY_RUNS
+        return len(probation.history_runs(evidence, earlier)) >= probation.HISTORY_RUNS
     if evidence is None:
         return any(
             one.at >= since for one in history.reviews_of(promotion.trial, since=promotion.at)

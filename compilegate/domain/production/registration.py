@@ -18,7 +18,7 @@ from compilegate.domain.workload.model import Workload
 from compilegate.domain.workload.schedule_expression import UTC
 
 SCHEMA = 1
-# Carries a fault to a job, to see the watch detect it (training/families/faults.py).
+# Carries a fault to a job, to see the review detect it (training/families/faults.py).
 FAULT_VARIABLE = "INJECTED_FAULT"
 
 

@@ -18,7 +18,7 @@ from compilegate.domain.decision import JUDGE_VERSION, Decision, ProbationStep, 
 from compilegate.domain.errors import InvalidEvidenceError
 from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.judging.probation import Judge
-from compilegate.domain.production import fingerprint, slower, watch
+from compilegate.domain.production import fingerprint, probation, slower
 from compilegate.domain.production.history import Promotion, WorkloadHistory
 from compilegate.domain.production.recent import Before
 from compilegate.domain.production.savings import applied
@@ -30,7 +30,7 @@ from compilegate.domain.workload.model import Policy
 # Kinds of messages beside those of transitions; an alarm is the judge's reason of that code.
 ALARM, FAILED, SLOWER = "alarm", "failed", "slower"
 SLOWER_NOW = "slower_now"
-# What the watch does not see is reported once, not after every run; by code.
+# What the review does not see is reported once, not after every run; by code.
 REPORTED_ONCE = (
     "run_unreadable", "nothing_to_judge", "not_measured", "speed_not_watched",
     "quality_not_watched", "guardrail_not_watched",
@@ -101,7 +101,7 @@ def review_promotion(
         notes = (Reason("not_measured", text),)
         review = replace(review, notes=notes, cooldown_days=Policy().cooldown_days)
     else:
-        watched = watch.watched_runs(runs, promotion)
+        watched = probation.watched_runs(runs, promotion)
         document = _document(inputs, inputs.evidence, watched.runs)
         decision = _ask(judge, document, promotion) if document else None
         review = _reviewed(review, inputs, inputs.evidence, watched, decision)
@@ -120,7 +120,7 @@ def _reviewed(
     review: Review,
     inputs: ReviewInput,
     evidence: Mapping[str, Any],
-    watched: watch.Watched,
+    watched: probation.Watched,
     decision: Decision | None,
 ) -> Review:
     """The review with what was seen, what the judge decided on it, and what follows."""
@@ -130,20 +130,20 @@ def _reviewed(
     compared = fingerprint.compare_with_proven(
         inputs.proven, inputs.registered, measured=measured, runs=today
     )
-    findings = watch.Findings(
+    findings = probation.Findings(
         decision,
         compared.changed,
         restored=_is_restored(inputs, compared, today),
         untreated=sum(run.without_change for run in watched.runs),
-        unwatched=watch.not_watched(watched, promotion),
+        unwatched=probation.not_watched(watched, promotion),
         holdback=inputs.holdback,
     )
     # The trial's own policy holds where nothing is registered.
     policy = inputs.policy or read(Policy, evidence["policy"])
-    amiss = [watch.TREATMENT] if findings.without_change else []
-    amiss += [watch.WATCHED] if findings.unwatched else []
+    amiss = [probation.TREATMENT] if findings.without_change else []
+    amiss += [probation.WATCHED] if findings.unwatched else []
     following = decision.next if decision else None
-    is_permanent = promotion.flag.state == watch.PERMANENT
+    is_permanent = promotion.flag.state == probation.PERMANENT
     speed = _speed(inputs) if is_permanent else None
     return replace(
         review,
@@ -153,7 +153,7 @@ def _reviewed(
         notes=(
             _slower_notes(inputs, speed)
             if is_permanent
-            else watch.blind_spots(watched, promotion, inputs.damaged)
+            else probation.blind_spots(watched, promotion, inputs.damaged)
         ),
         speed=speed,
         changed=compared.changed,
@@ -165,7 +165,7 @@ def _reviewed(
             sorted({*inputs.before.launched_by, *(run.launched_by for run in watched.runs)})
         ),
         cooldown_days=policy.cooldown_days,
-        transition=watch.flag_transition(promotion, findings, policy.on_stale),
+        transition=probation.flag_transition(promotion, findings, policy.on_stale),
     )
 
 
@@ -196,14 +196,14 @@ def _is_restored(
     By a run that is evidence: missing runs restore nothing.
     """
     reviews = inputs.earlier
-    stale = [place for place, review in enumerate(reviews) if review.action == watch.STALE]
+    stale = [place for place, review in enumerate(reviews) if review.action == probation.STALE]
     if not stale or not today:
         return False
     amiss = {name for review in reviews[stale[-1] :] for name in review.differs}
     mine = [run for run in today if run.arm == inputs.promotion.candidate]
-    seen = set(compared.same) | ({watch.WATCHED} if mine else set())
+    seen = set(compared.same) | ({probation.WATCHED} if mine else set())
     if any(run.finished and applied(run) for run in mine):
-        seen.add(watch.TREATMENT)
+        seen.add(probation.TREATMENT)
     return amiss <= seen
 
 
@@ -212,12 +212,12 @@ def _document(
 ) -> dict[str, Any] | None:
     """The evidence to judge; once permanent only a row of runs that went wrong."""
     promotion = inputs.promotion
-    if promotion.flag.state == watch.PERMANENT:
-        watched = watch.row_at_the_end(watched, promotion)
+    if promotion.flag.state == probation.PERMANENT:
+        watched = probation.row_at_the_end(watched, promotion)
         if not watched:
             return None
     earlier = [run for run in inputs.history.runs if run.started_at < promotion.at]
-    return watch.probation_document(evidence, promotion, watched, earlier)
+    return probation.probation_document(evidence, promotion, watched, earlier)
 
 
 def _ask(judge: Judge, document: Mapping[str, Any], promotion: Promotion) -> Decision:
@@ -242,11 +242,11 @@ def message_kind(review: Review, before: Review | None) -> str | None:
     ``before`` is the review before it of the same promotion.
     """
     before = before or Review(at=0, run="", trial="", candidate="")
-    if review.transition is not None and review.action != watch.HOLDBACK:
+    if review.transition is not None and review.action != probation.HOLDBACK:
         last = before.transition
         if last is not None and last.change_id == review.transition.change_id:
             return None  # a manual change holds the flag, and its author has the message
-        return watch.STALE if review.action == watch.RESUME else review.action
+        return probation.STALE if review.action == probation.RESUME else review.action
     new = review.codes - before.codes
     if ALARM in new:
         return ALARM

@@ -269,7 +269,7 @@ def _sums_chart(view: HistoryView) -> Chart:
             View(f"{key[:1].upper()}{key[1:]}", _sum_figure(view, one))
             for key, one in view.sums.items()
         ],
-        choice="Which watch",
+        choice="Which monitor",
     )  # fmt: skip
 
 

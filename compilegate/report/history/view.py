@@ -89,7 +89,7 @@ class Difference:
 
 @dataclass
 class Sum:
-    """The judge's cumulative sum of one watch after each run; above ``limit`` it is an alarm.
+    """The judge's cumulative sum of one monitor after each run; above ``limit`` it is an alarm.
 
     ``points`` are (run number, sum, arm, confirming run).
     """

@@ -13,8 +13,8 @@ from compilegate.domain.flag_change import REVERT
 from compilegate.domain.followers import REFRESH_EVERY
 from compilegate.domain.judging.monitor import FIRST, LAST
 from compilegate.domain.outside import shorten
+from compilegate.domain.production.probation import RESUME, STALE, WATCHED
 from compilegate.domain.production.review import ALARM, FAILED, SLOWER
-from compilegate.domain.production.watch import RESUME, STALE, WATCHED
 from compilegate.domain.reasons import advice_for
 from compilegate.domain.records.flags import Author
 from compilegate.domain.records.production import TEAM, TRAIN, Review

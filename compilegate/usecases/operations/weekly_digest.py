@@ -15,6 +15,7 @@ from compilegate.domain.errors import NotFoundError
 from compilegate.domain.fleet.row import Row
 from compilegate.domain.production.attempts import RUN_SECONDS
 from compilegate.domain.production.history import WorkloadHistory, promotions
+from compilegate.domain.production.probation import ON_PROBATION
 from compilegate.domain.production.savings import Savings
 from compilegate.domain.production.summaries import (
     ExpectedSavings,
@@ -23,7 +24,6 @@ from compilegate.domain.production.summaries import (
     WorkloadWeek,
     workload_week,
 )
-from compilegate.domain.production.watch import ON_PROBATION
 from compilegate.ports import ObjectStore, Services, Topic
 from compilegate.report.notifications.weekly_digest import digest, is_quiet
 from compilegate.usecases.records import (

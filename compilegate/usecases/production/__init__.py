@@ -1,1 +1,1 @@
-"""The steps of a production run: flag, request, record, watch."""
+"""The steps of a production run: flag, request, record, review."""

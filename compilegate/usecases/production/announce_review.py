@@ -16,9 +16,9 @@ from compilegate.domain.errors import CompilegateError, NotFoundError
 from compilegate.domain.formats import money
 from compilegate.domain.optional import map_optional
 from compilegate.domain.production.history import WorkloadHistory, latest_promotion
+from compilegate.domain.production.probation import PERMANENT, STALE
 from compilegate.domain.production.registration import injected_fault
 from compilegate.domain.production.review import SLOWER
-from compilegate.domain.production.watch import PERMANENT, STALE
 from compilegate.domain.reasons import Reason, with_fix
 from compilegate.domain.records.flags import FlagVersion
 from compilegate.domain.records.production import Review

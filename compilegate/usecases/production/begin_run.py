@@ -105,7 +105,7 @@ def _read(
             measured = spec_at(services.store, plan.spec_key)
             proven = planned(plan.arm(promotion.candidate), measured.job)
         except (CompilegateError, KeyError, TypeError, ValueError):
-            # The watch reports it after the run; it is never a reason not to train.
+            # The review reports it after the run; it is never a reason not to train.
             message = "what %s trains was not compared with what was proven"
             logger.exception(message, start.workload)
     return begin.BeginInput(

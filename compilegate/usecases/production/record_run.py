@@ -35,7 +35,7 @@ logger = logging.getLogger("compilegate")
 
 
 def record_run(event: Mapping[str, Any], *, services: Services) -> dict[str, Any]:
-    """Record the attempt's run or its wait; ``next`` is watch, rerun, wait, failed or end.
+    """Record the attempt's run or its wait; ``next`` is review, rerun, wait, failed or end.
 
     ``event`` is the machine's: workload, run, attempt, job, ``error`` and ``cause`` where its task
     failed, ``wait_seconds`` where its input says how long to wait. Raises StillTrainsError for a
@@ -107,7 +107,7 @@ def append_record(
 
 
 def record_team_run(event: Mapping[str, Any], *, services: Services) -> dict[str, Any]:
-    """Record the job that ``event`` names (workload, job) once; ``next`` is ``watch`` or ``end``.
+    """Record the job that ``event`` names (workload, job) once; ``next`` is ``review`` or ``end``.
 
     A job that is not a team's production run of this workload is not recorded as one; the ledger
     keeps that one of another role claimed to be.

@@ -23,6 +23,7 @@ from compilegate.domain.production.attempts import RUN_SECONDS, longest_run_seco
 from compilegate.domain.production.fingerprint import planned, registered_fingerprint
 from compilegate.domain.production.history import Promotion, WorkloadHistory, standing_promotion
 from compilegate.domain.production.holdback import share_of
+from compilegate.domain.production.probation import PERMANENT
 from compilegate.domain.production.recent import (
     Before,
     before_window,
@@ -30,7 +31,6 @@ from compilegate.domain.production.recent import (
     windows,
 )
 from compilegate.domain.production.review import ReviewInput, review_promotion
-from compilegate.domain.production.watch import PERMANENT
 from compilegate.domain.records.flags import FlagVersion
 from compilegate.domain.records.production import ProbationEnd, Review
 from compilegate.ports import ObjectStore, Services

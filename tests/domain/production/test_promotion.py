@@ -57,8 +57,8 @@ def test_what_is_off_or_no_trial_proved_is_no_promotion(history: list[Any]) -> N
          "abcd1234", "compile", 1, 3, False),
     ],
     ids=[
-        "a trial's", "changed by the watch", "a later trial's", "turned on by a person",
-        "resumed by the watch",
+        "a trial's", "changed by the review", "a later trial's", "turned on by a person",
+        "resumed by the review",
     ],
 )  # fmt: skip
 def test_a_promotion_is_of_the_trial_that_measured_it(

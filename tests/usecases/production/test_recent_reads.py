@@ -22,7 +22,7 @@ from compilegate.domain.decision import (
 )
 from compilegate.domain.judging.evidence import Evidence
 from compilegate.domain.judging.evidence_file import decision_id
-from compilegate.domain.production import canary, recent, watch
+from compilegate.domain.production import canary, probation, recent
 from compilegate.domain.production.attempts import longest_run_seconds
 from compilegate.domain.production.history import WorkloadHistory
 from compilegate.domain.records.production import (
@@ -221,7 +221,7 @@ def test_what_is_decided_on_a_window_is_decided_on_everything(
     before: list[Event], events: list[Event], known: bool
 ) -> None:
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(watch, "HISTORY_RUNS", 3)
+        patched.setattr(probation, "HISTORY_RUNS", 3)
         # So short that a play of months has runs on both sides of every edge.
         patched.setattr(recent, "WINDOWS_DAYS", (7, 21, 84))
         for module in (ledger_keys, recent):

@@ -13,7 +13,7 @@ from compilegate.domain.decision import Decision, Verdict
 from compilegate.domain.errors import UnreadableRecordError
 from compilegate.domain.flag import Flag, parse_flag
 from compilegate.domain.production.history import Promotion
-from compilegate.domain.production.watch import (
+from compilegate.domain.production.probation import (
     UNTREATED,
     Findings,
     blind_spots,

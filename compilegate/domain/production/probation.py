@@ -1,4 +1,4 @@
-"""The watch over a promotion: the evidence of its probation, and what the watch cannot see.
+"""The probation of a promotion: its evidence, and what its review cannot see.
 
 The evidence is a pure function of the trial's and of what production has run since. Runs are put
 in the order in which they started, so that events which came late or twice make the same document,
