@@ -1,12 +1,11 @@
 """How training jobs are named.
 
-Sources: ``name_from_base`` of sagemaker 2.257.7 (``utils.py``); ``_get_unique_name`` of
-sagemaker-train 1.27.0 (``train/utils.py``), which cuts the stamp of a long name; jobs that
-Pipelines started, as their step lists show them in public repositories (the execution's twelve
-characters, the step's first twenty, ten of chance); SageMakerTrainingOperator of
-apache-airflow-providers-amazon 9.39.0 (``action_if_job_exists="timestamp"``); the tuner's
-``name_from_base(short=True)`` of at most 32 characters, and candidates of Autopilot in public
-notebooks.
+Sources: ``name_from_base`` of sagemaker 2.257.7; ``_get_unique_name`` of sagemaker-train 1.27.0,
+which cuts the stamp of a long name; jobs that Pipelines started, as their step lists show them in
+public repositories (the execution's twelve characters, the step's first twenty, ten of chance);
+SageMakerTrainingOperator of apache-airflow-providers-amazon 9.39.0
+(``action_if_job_exists="timestamp"``); the tuner's ``name_from_base(short=True)`` of at most 32
+characters, and candidates of Autopilot in public notebooks.
 """
 
 from __future__ import annotations

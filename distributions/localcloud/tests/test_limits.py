@@ -29,7 +29,8 @@ class Clock:
     ("service", "operation", "at_once", "a_second"),
     [
         ("states", "DescribeExecution", 300, 15), ("states", "ListExecutions", 200, 5),
-        ("sagemaker", "ListTrainingJobs", 2, 2), ("ssm", "GetParameter", 40, 40),
+        ("sagemaker", "ListTrainingJobs", 2, 2), ("sagemaker", "Search", 5, 5),
+        ("ssm", "GetParameter", 40, 40),
         ("ssm", "PutParameter", 3, 3),
     ],
 )  # fmt: skip

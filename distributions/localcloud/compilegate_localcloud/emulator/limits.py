@@ -19,8 +19,9 @@ PUBLISHED: Mapping[tuple[str, str], tuple[float, float]] = {
     (STATES, "ListExecutions"): (200, 5),
     (STORE, "reads"): (40, 40),
     (STORE, "PutParameter"): (3, 3),
-    # Assumed: SageMaker publishes neither. The second is a quota of the account, L-21A1652A.
+    # Assumed: SageMaker publishes none. The last is a quota of the account, L-21A1652A.
     (SAGEMAKER, "ListTrainingJobs"): (2, 2),
+    (SAGEMAKER, "Search"): (5, 5),
     (SAGEMAKER, "CreateTrainingJob"): (4, 4),
 }
 MOST_ROLES, MOST_PARAMETERS = 1_000, 10_000

@@ -99,11 +99,11 @@ REPLACEMENTS = (
     ),
     Replacement(
         "ministack.app.SERVICE_HANDLERS", "dict",
-        "ministack has neither SageMaker training nor Service Quotas", _ADD_SERVICE,
+        "ministack has no SageMaker training, Service Quotas or Cost Explorer", _ADD_SERVICE,
     ),
     Replacement(
         "ministack.core.router.SERVICE_PATTERNS", "dict",
-        "requests to these two services must reach their handlers", _ADD_SERVICE,
+        "requests to these services must reach their handlers", _ADD_SERVICE,
     ),
     Replacement(
         "ministack.core.router.detect_service", "(method, path, headers, query_params)",
@@ -141,7 +141,7 @@ REPLACEMENTS = (
     ),
     Replacement(
         "ministack.core.iam_actions.SERVICE_TO_IAM_NAMESPACE", "dict",
-        "permissions are checked by the IAM names of these two services", _ADD_SERVICE,
+        "permissions are checked by the IAM names of these services", _ADD_SERVICE,
     ),
     Replacement(
         "ministack.core.iam_actions.extract_resource_arn",

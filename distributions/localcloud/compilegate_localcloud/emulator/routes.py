@@ -1,4 +1,7 @@
-"""Registers SageMaker and Service Quotas with ministack: dispatch, routes, permission checks."""
+"""Registers SageMaker, Service Quotas and Cost Explorer with ministack.
+
+Dispatch, routes, permission checks.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,7 @@ from ministack.core import iam_evaluator, router
 from ministack.core.responses import get_account_id, get_region
 
 from compilegate_localcloud.emulator.replacements import extend, replace, upstream
+from compilegate_localcloud.emulator.sagemaker.costs import CostExplorer
 from compilegate_localcloud.emulator.sagemaker.failures import Response
 from compilegate_localcloud.emulator.sagemaker.quotas import ServiceQuotasService
 from compilegate_localcloud.emulator.sagemaker.service import TrainingService
@@ -39,6 +43,7 @@ def install(service: TrainingService) -> None:
     _add_service("sagemaker", "SageMaker.", handle)
     _name_resources()
     _answer_quotas(ServiceQuotasService(service.quotas))
+    _answer_costs(CostExplorer(service.jobs))
 
 
 def _answer_quotas(quotas: ServiceQuotasService) -> None:
@@ -50,6 +55,18 @@ def _answer_quotas(quotas: ServiceQuotasService) -> None:
         return quotas.respond(headers.get("x-amz-target", "").rsplit(".", 1)[-1], body)
 
     _add_service("servicequotas", "ServiceQuotasV20190624", handle)
+
+
+def _answer_costs(costs: CostExplorer) -> None:
+    """Route ``AWSInsightsIndexService.*`` requests to the account's costs, whatever the region."""
+
+    async def handle(
+        _method: str, _path: str, headers: dict[str, str], body: bytes, _query: Any
+    ) -> Response:
+        operation = headers.get("x-amz-target", "").rsplit(".", 1)[-1]
+        return costs.respond(operation, body, get_account_id())
+
+    _add_service("ce", "AWSInsightsIndexService", handle)
 
 
 def _add_service(name: str, target_prefix: str, handle: Handler) -> None:

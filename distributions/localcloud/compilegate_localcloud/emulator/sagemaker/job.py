@@ -213,3 +213,8 @@ class TrainingJob:
             self._status = status
         self.finished.set()
         self._on_change(self)
+
+
+def tag_list(job: TrainingJob) -> list[dict[str, str]]:
+    """The job's tags as the service lists them."""
+    return [{"Key": key, "Value": value} for key, value in job.tags.items()]

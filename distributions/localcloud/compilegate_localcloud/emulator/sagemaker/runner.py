@@ -104,7 +104,9 @@ class TrainingRun:
         self._download_channels(layout)
         checkpoints = Checkpoints(self._s3, self.job.request, layout)
         checkpoints.restore()
-        job_log = JobLog(client_for("logs", self.job.region, role), self.job)
+        # The service writes metrics, where logs are written with the job's role.
+        metrics = client_for("cloudwatch", self.job.region)
+        job_log = JobLog(client_for("logs", self.job.region, role), metrics, self.job)
         try:
             status = self._train(layout, checkpoints, job_log)
         finally:

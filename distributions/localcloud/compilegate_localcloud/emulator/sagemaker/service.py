@@ -16,11 +16,12 @@ from compilegate_localcloud.emulator.sagemaker.failures import (
     Response,
     wire_response,
 )
-from compilegate_localcloud.emulator.sagemaker.job import StopCause, TrainingJob
+from compilegate_localcloud.emulator.sagemaker.job import StopCause, TrainingJob, tag_list
 from compilegate_localcloud.emulator.sagemaker.process import ForkServer
 from compilegate_localcloud.emulator.sagemaker.quotas import AccountQuotas
 from compilegate_localcloud.emulator.sagemaker.runner import TrainingRun
 from compilegate_localcloud.emulator.sagemaker.scheduler import Scheduler, slots_for
+from compilegate_localcloud.emulator.sagemaker.search import search
 from compilegate_localcloud.emulator.sagemaker.validation import check_request, check_semantics
 from compilegate_localcloud.emulator.settings import Settings
 
@@ -112,6 +113,7 @@ class TrainingService:
             "DescribeTrainingJob": self._describe,
             "StopTrainingJob": self._stop,
             "ListTrainingJobs": self._list,
+            "Search": lambda scope, request: search(self.jobs(*scope), request),
             "AddTags": self._add_tags,
             "ListTags": self._list_tags,
         }
@@ -133,6 +135,14 @@ class TrainingService:
     def job(self, scope: Scope, name: str) -> TrainingJob:
         """The job of that name; raises ApiError if there is none."""
         return self._run(scope, name).job
+
+    def jobs(self, account: str, region: str | None = None) -> list[TrainingJob]:
+        """The account's jobs, of one region or of all."""
+        return [
+            run.job
+            for (of, where, _), run in list(self._runs.items())
+            if of == account and region in (None, where)
+        ]
 
     def kill(self, name: str) -> bool:
         """Kill a job's process as a failing machine would; False if there is no such job."""
@@ -160,9 +170,7 @@ class TrainingService:
                     "training job with this name already exists "
                     f"(arn:aws:sagemaker:{region}:{account}:training-job/{name})",
                 )
-            self.quotas.check(
-                request, [run.job for key, run in self._runs.items() if key[:2] == scope]
-            )
+            self.quotas.check(request, self.jobs(*scope))
             run = self._add(scope, request)
         self._fork_server.prepare()
         threading.Thread(target=run.run, daemon=True, name=f"training-{name}").start()
@@ -221,8 +229,7 @@ class TrainingService:
         NameContains reported in issues 2838 and 3347 of boto3).
         """
         after = float(request.get("CreationTimeAfter", 0))
-        jobs = [run.job for key, run in self._runs.items() if key[:2] == scope]
-        jobs = [job for job in jobs if job.created >= after]
+        jobs = [job for job in self.jobs(*scope) if job.created >= after]
         descending = request.get("SortOrder", "Descending") == "Descending"
         jobs.sort(key=lambda job: job.created, reverse=descending)
         first = int(request.get("NextToken", 0))
@@ -240,10 +247,10 @@ class TrainingService:
         job = self._job_of_arn(scope, request["ResourceArn"])
         job.tags.update({tag["Key"]: tag["Value"] for tag in request["Tags"]})
         self._keep(job)
-        return {"Tags": _tag_list(job)}
+        return {"Tags": tag_list(job)}
 
     def _list_tags(self, scope: Scope, request: Document) -> Document:
-        return {"Tags": _tag_list(self._job_of_arn(scope, request["ResourceArn"]))}
+        return {"Tags": tag_list(self._job_of_arn(scope, request["ResourceArn"]))}
 
     def _job_of_arn(self, scope: Scope, arn: str) -> TrainingJob:
         return self.job(scope, arn.rsplit("/", 1)[-1])
@@ -253,10 +260,6 @@ class TrainingService:
         if run is None:
             raise ApiError("ValidationException", "Requested resource not found.")
         return run
-
-
-def _tag_list(job: TrainingJob) -> list[Document]:
-    return [{"Key": key, "Value": value} for key, value in job.tags.items()]
 
 
 def _summary(job: TrainingJob) -> Document:

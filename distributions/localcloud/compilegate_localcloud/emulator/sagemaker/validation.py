@@ -22,12 +22,12 @@ from compilegate_localcloud.emulator.settings import read_facts
 Request = dict[str, Any]
 
 
-def check_request(operation: str, request: dict[str, Any]) -> None:
+def check_request(operation: str, request: dict[str, Any], service: str = "sagemaker") -> None:
     """Refuse a request that the service model forbids.
 
     Raises ApiError(ValidationException) that lists every violated constraint.
     """
-    shape = service_model("sagemaker").operation_model(operation).input_shape
+    shape = service_model(service).operation_model(operation).input_shape
     report = botocore.validate.ParamValidator().validate(request, shape)
     if report.has_errors():
         raise ApiError("ValidationException", report.generate_report())
