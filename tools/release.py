@@ -153,13 +153,13 @@ def register(bom: Bom, parent: Component, names: Set[str], libraries: Sequence[P
     waiting = [(parent, names)]
     while waiting:
         above, required = waiting.pop()
-        for one in (one.component for one in libraries if one.component.name in required):
-            bom.components.add(one)
-            bom.register_dependency(above, [one])
-            if one.name not in seen:
-                seen.add(one.name)
-                below = {other.component.name for other in libraries if one.name in other.via}
-                waiting.append((one, below))
+        for library in (one.component for one in libraries if one.component.name in required):
+            bom.components.add(library)
+            bom.register_dependency(above, [library])
+            if library.name not in seen:
+                seen.add(library.name)
+                below = {other.component.name for other in libraries if library.name in other.via}
+                waiting.append((library, below))
 
 
 if __name__ == "__main__":

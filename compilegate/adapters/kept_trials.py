@@ -168,20 +168,20 @@ class KeptTrials(NothingRuns):
     ) -> Sequence[Mapping[str, Any]]:
         entries: dict[str, Mapping[str, Any]] = {}
         kept = [one for one in self.trials if one.workload == workload]
-        for one in kept:
+        for trial in kept:
             entries |= {
                 key: entry
-                for key, entry in one.entries.items()
-                if one is kept[-1] or key.startswith(ledger_keys.TRIAL_ENTRIES)
+                for key, entry in trial.entries.items()
+                if trial is kept[-1] or key.startswith(ledger_keys.TRIAL_ENTRIES)
             }
         return [entries[key] for key in sorted(entries) if ledger_keys.holds(key, prefix, last)]
 
     # Flags, by the parameter's name.
 
     def read(self, name: str) -> str | None:
-        for one in reversed(self.trials):
-            if name == naming.flag_parameter(str(one.document["stage"]), one.workload):
-                flag: str | None = one.document["flag"]
+        for trial in reversed(self.trials):
+            if name == naming.flag_parameter(str(trial.document["stage"]), trial.workload):
+                flag: str | None = trial.document["flag"]
                 return flag
         return None
 

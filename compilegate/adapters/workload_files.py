@@ -354,10 +354,10 @@ def _starts(workload: Workload, source_dir: Path) -> Iterator[dict[str, str]]:
     starts: list[tuple[str, str, Mapping[str, object]]] = [
         ("training", training.entry_point, training.hyperparameters)
     ]
-    for index, one in enumerate(workload.candidates):
-        if one.entry_point is not None:
-            values = {**training.hyperparameters, **one.hyperparameters}
-            starts.append((f"candidates[{index}]", one.entry_point, values))
+    for index, candidate in enumerate(workload.candidates):
+        if candidate.entry_point is not None:
+            values = {**training.hyperparameters, **candidate.hyperparameters}
+            starts.append((f"candidates[{index}]", candidate.entry_point, values))
     for place, entry_point, start in starts:
         scripts = {f"{place}.entry_point": entry_point}
         if entry_point == LAUNCHER:

@@ -118,11 +118,11 @@ def check(
     elif len(paths) > SCREENS:
         _print_lines(_counted(results, codes))
     else:
-        for one in _counted(results, codes):
-            if isinstance(one.answer, Eligibility):
+        for result in _counted(results, codes):
+            if isinstance(result.answer, Eligibility):
                 if len(codes) > 1:
                     say()
-                show_eligibility(one.answer, one.notes)
+                show_eligibility(result.answer, result.notes)
     raise typer.Exit(worst_exit_code(codes))
 
 
@@ -143,13 +143,13 @@ class Checked:
 
 def _counted(results: Iterator[Checked], codes: list[int]) -> Iterator[Checked]:
     """The results, with their exit codes noted; an error is printed at once."""
-    for one in results:
-        if isinstance(one.answer, InvalidInputError):
-            sys.stderr.write(f"{error_text(_left_in(one.answer))}\n")
+    for result in results:
+        if isinstance(result.answer, InvalidInputError):
+            sys.stderr.write(f"{error_text(_left_in(result.answer))}\n")
             codes.append(BAD_INPUT)
         else:
-            codes.append(EXIT_CODES[one.answer.verdict])
-        yield one
+            codes.append(EXIT_CODES[result.answer.verdict])
+        yield result
 
 
 def _left_in(error: InvalidInputError) -> str:
@@ -163,25 +163,27 @@ def _left_in(error: InvalidInputError) -> str:
 def _print_documents(results: Iterator[Checked], *, one_list: bool) -> None:
     """A document or an error for every file: a line each, or all in one list."""
     before = "["
-    for one in results:
+    for result in results:
         if one_list:
-            text = json.dumps(one.to_dict(), indent=2, default=str).replace("\n", "\n  ")
+            text = json.dumps(result.to_dict(), indent=2, default=str).replace("\n", "\n  ")
             _write(f"{before}\n  {text}")
             before = ","
         else:
-            _write(json.dumps({"file": one.file, **one.to_dict()}, separators=(",", ":")) + "\n")
+            _write(
+                json.dumps({"file": result.file, **result.to_dict()}, separators=(",", ":")) + "\n"
+            )
     if one_list:
         _write("\n]\n")
 
 
 def _print_lines(results: Iterator[Checked]) -> None:
     totals, out = Totals(), console()
-    for one in results:
-        if isinstance(one.answer, InvalidInputError):
-            totals.add_error(one.answer)
+    for result in results:
+        if isinstance(result.answer, InvalidInputError):
+            totals.add_error(result.answer)
         else:
-            totals.add(one.answer, one.notes)
-            _write(f"{line(one.answer, out, one.notes)}\n")
+            totals.add(result.answer, result.notes)
+            _write(f"{line(result.answer, out, result.notes)}\n")
     show_totals(totals)
 
 

@@ -277,16 +277,16 @@ def _readable(paths: Sequence[Path]) -> tuple[list[WorkloadFile], list[NotStarte
     outcomes = [outcome for path in paths for outcome in read_files([path])]
     readable = [one for _, one in outcomes if isinstance(one, WorkloadFile)]
     files, refused = list[WorkloadFile](), list[NotStarted]()
-    for path, one in outcomes:
-        if not isinstance(one, WorkloadFile):
-            refused.append(NotStarted(path, one))
+    for path, outcome in outcomes:
+        if not isinstance(outcome, WorkloadFile):
+            refused.append(NotStarted(path, outcome))
             continue
-        name = one.workload.name
-        twins = [file for file in readable if file.workload.name == name and file is not one]
+        name = outcome.workload.name
+        twins = [file for file in readable if file.workload.name == name and file is not outcome]
         if twins:
-            refused.append(NotStarted(path, same_name(one, twins[0].path), name))
+            refused.append(NotStarted(path, same_name(outcome, twins[0].path), name))
         else:
-            files.append(one)
+            files.append(outcome)
     if not files:
         raise refused[0].error
     return files, refused
@@ -305,8 +305,10 @@ def _evaluate(
     started = [*asked_for, *others]
     if not started:
         raise refused[0].error
-    for one in refused:
-        typer.echo(error_text(f"{one.file} was not started: {explained(one.error)}"), err=True)
+    for refusal in refused:
+        typer.echo(
+            error_text(f"{refusal.file} was not started: {explained(refusal.error)}"), err=True
+        )
     keeper = Keeper(cloud) if cloud.is_local else None
     look = keeper.look if keeper else None
     try:

@@ -174,8 +174,8 @@ class Watcher(ABC):
         """
         new = (name for name in names if name not in self._jobs)
         described = self._cloud.services.jobs.describe_all([*self.active_jobs, *new])
-        for name, one in described.items():
-            job = place(read_job(name, one, self._jobs.get(name), self._cloud))
+        for name, described_job in described.items():
+            job = place(read_job(name, described_job, self._jobs.get(name), self._cloud))
             if job is not None:
                 self._jobs[name] = job
         by_start = sorted(self._jobs.values(), key=lambda job: job.started_at or math.inf)

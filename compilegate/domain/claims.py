@@ -282,11 +282,11 @@ class Notification:
         """Refuse a kind that no subscriber knows, with ValueError; show what would act."""
         if self.kind not in KINDS:
             raise ValueError(f"{self.kind!r} is not a kind of notification: use one of {KINDS}")
-        for one in fields(self):
-            value = getattr(self, one.name)
+        for declared in fields(self):
+            value = getattr(self, declared.name)
             if isinstance(value, str | Mapping):  # of a job or a person, who may write anything
                 seen = visible(value) if isinstance(value, str) else plain(value)
-                object.__setattr__(self, one.name, seen)
+                object.__setattr__(self, declared.name, seen)
 
     @property
     def line(self) -> str:

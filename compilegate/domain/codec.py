@@ -127,13 +127,13 @@ class _FieldReader:
 def _readers(kind: Any) -> Sequence[_FieldReader]:
     """Made once for a class: a fleet has ten thousand rows."""
     readers = []
-    for one in fields(kind):
-        hint = _hints(kind)[one.name]
+    for declared in fields(kind):
+        hint = _hints(kind)[declared.name]
         options = get_args(hint) if get_origin(hint) is UnionType else (hint,)
         first, *others = [option for option in options if option is not NoneType]
         readers.append(_FieldReader(
-            one, key_of(one),
-            optional=one.default is not MISSING or one.default_factory is not MISSING,
+            declared, key_of(declared),
+            optional=declared.default is not MISSING or declared.default_factory is not MISSING,
             plain=() if others else PLAIN.get(first, ()),
             read=_reader(hint),
         ))  # fmt: skip
@@ -144,17 +144,17 @@ def _read_fields(kind: Any, document: Any, place: str) -> Any:
     if not isinstance(document, Mapping):
         raise _refused(document, place)
     arguments = {}
-    for one in _readers(kind):
-        key, value = one.key, document.get(one.key)
-        if not one.field.init:
-            if value != one.field.default:
+    for reader in _readers(kind):
+        key, value = reader.key, document.get(reader.key)
+        if not reader.field.init:
+            if value != reader.field.default:
                 raise _refused(value, _inner(place, key))
-        elif type(value) in one.plain and (type(value) in (str, bool) or is_figure(value)):
-            arguments[one.field.name] = value
-        elif value is not None or not one.optional:
+        elif type(value) in reader.plain and (type(value) in (str, bool) or is_figure(value)):
+            arguments[reader.field.name] = value
+        elif value is not None or not reader.optional:
             if key not in document:
                 raise DocumentError(f"{_inner(place, key)} is missing")
-            arguments[one.field.name] = one.read(value, _inner(place, key))
+            arguments[reader.field.name] = reader.read(value, _inner(place, key))
     return kind(**arguments)
 
 

@@ -69,17 +69,18 @@ def held_by(change: FlagVersion, versions: Versions) -> FlagVersion | None:
     if change.by_human or (change.action == REVERT and flag_of(versions).enabled):
         return None
     new = change.flag
-    for one in reversed(versions):
+    for version in reversed(versions):
         if change.seen_version is None:
-            is_unseen = one.at >= (change.decided_at or 0)
+            is_unseen = version.at >= (change.decided_at or 0)
         else:
-            is_unseen = one.version > change.seen_version
-        is_revert = new.enabled and (one.by, one.action) == (TRAIN, REVERT)
+            is_unseen = version.version > change.seen_version
+        is_revert = new.enabled and (version.by, version.action) == (TRAIN, REVERT)
         proves_against = is_revert and (
-            one.previous.candidate == new.candidate or one.previous.overrides == new.overrides
+            version.previous.candidate == new.candidate
+            or version.previous.overrides == new.overrides
         )
-        if is_unseen and (one.by_human or proves_against):
-            return one
+        if is_unseen and (version.by_human or proves_against):
+            return version
     return None
 
 
@@ -94,13 +95,13 @@ def superseded_by(change: FlagVersion, versions: Versions) -> FlagVersion | None
     judged = versions[change.based_on - 1].flag
     reverts = change.action == REVERT
     later = versions[-1:] if reverts else versions[change.based_on :]
-    for one in reversed(later):
-        now = one.flag
+    for version in reversed(later):
+        now = version.flag
         same = now.candidate == judged.candidate and (
             now.overrides == judged.overrides if now.enabled else reverts
         )
         if not same:
-            return one
+            return version
     return None
 
 

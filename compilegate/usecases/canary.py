@@ -86,15 +86,15 @@ def close_after_run(
     over, is_too_late = canary.effect_of_run(run, history, job)
     if is_too_late:
         services.jobs.tag(run.job, {naming.TAG_RELEASE: REJECTED})
-    for one, reason in over:
-        _end(one, reason, workload, services)
+    for opened, reason in over:
+        _end(opened, reason, workload, services)
 
 
 def end_canary(workload: str, *, services: Services) -> None:
     """The workload was retired: let every trial that waits for its runs continue at once."""
-    for one in services.ledger.history(workload, CANARY_ENTRIES).rounds:
-        if not one.reported:
-            _end(one, canary.RETIRED, workload, services)
+    for opened in services.ledger.history(workload, CANARY_ENTRIES).rounds:
+        if not opened.reported:
+            _end(opened, canary.RETIRED, workload, services)
 
 
 def close_canary(
@@ -106,12 +106,12 @@ def close_canary(
     comes late must not end what the first one has begun.
     """
     last = None
-    for one in services.ledger.history(trial.workload, canary_entries(trial.trial)).rounds:
-        if before is not None and one.round >= before:
+    for opened in services.ledger.history(trial.workload, canary_entries(trial.trial)).rounds:
+        if before is not None and opened.round >= before:
             continue
-        last = _close(one, reason, trial.workload, services)
-        if not one.reported:
-            reported = production.CanaryReported(services.clock.now(), one.trial, one.round)
+        last = _close(opened, reason, trial.workload, services)
+        if not opened.reported:
+            reported = production.CanaryReported(services.clock.now(), opened.trial, opened.round)
             services.ledger.append(trial.workload, reported)
     return last
 

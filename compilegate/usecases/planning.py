@@ -204,19 +204,19 @@ def past_overheads(
     estimate: a document that cannot be read counts as one that is gone.
     """
     overheads: list[MeasuredOverhead] = []
-    for one in sorted(history.decided, key=lambda one: one.key)[-TRIALS_READ:]:
-        decision = find_decision(store, one.decision_key)
+    for decided in sorted(history.decided, key=lambda one: one.key)[-TRIALS_READ:]:
+        decision = find_decision(store, decided.decision_key)
         if decision is None:
             continue
         try:
-            plan = load_plan(store, Trial(workload, one.trial, spec_key=""))
-            overheads += measured_overheads(one.trial, decision.arms, plan.arms)
+            plan = load_plan(store, Trial(workload, decided.trial, spec_key=""))
+            overheads += measured_overheads(decided.trial, decision.arms, plan.arms)
         except NotFoundError:
             continue
         except UNREADABLE as error:
             logger.warning(
                 "trial %s: compile times not used, its documents cannot be read: %s",
-                one.trial,
+                decided.trial,
                 error,
                 extra={"workload": workload},
             )

@@ -116,10 +116,10 @@ def probation(page: str) -> str:
 def trial() -> str:
     """A trial over time, as a time line in Mermaid."""
     rounds, section, lines = Trial("hybrid", seed=1).rounds, "", []
-    for one in rounds:
-        title, runs = _asked(one.asked)
+    for round_ in rounds:
+        title, runs = _asked(round_.asked)
         lines += [f"  section {title}"] if title != section else []
-        lines.append(f"    {runs} : {' : '.join(_answered(one))}")
+        lines.append(f"    {runs} : {' : '.join(_answered(round_))}")
         section = title
     end = f"    {rounds[-1].answer.verdict} : the flag is switched on"
     return mermaid("\n".join(["timeline", *lines, "  section Verdict", end]) + "\n")
@@ -154,10 +154,10 @@ def turns() -> list[list[str]]:
     """The production runs of a canary trial in order: who trains, and where the judge looks."""
     trained: list[str] = []
     looks: dict[int, str] = {}
-    for one in Trial("canary", seed=4).rounds:
-        if isinstance(one.asked, QualityStep):
-            trained += one.asked.arms
-            looks |= {len(trained): f"at {one.look}"} if one.look else {}
+    for round_ in Trial("canary", seed=4).rounds:
+        if isinstance(round_.asked, QualityStep):
+            trained += round_.asked.arms
+            looks |= {len(trained): f"at {round_.look}"} if round_.look else {}
     numbers = range(1, len(trained) + 1)
     rows = [
         [name, *("●" if arm == name else "" for arm in trained)] for name in (BASELINE, CANDIDATE)

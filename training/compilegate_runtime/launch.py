@@ -182,8 +182,8 @@ class Launch:
             yield
         finally:
             sys.stdout, sys.stderr = streams
-            for one in watched:
-                one.finish()
+            for process in watched:
+                process.finish()
 
     def _run_script(self, words):
         script = str(self.settings.script)

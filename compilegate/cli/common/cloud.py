@@ -195,9 +195,9 @@ def kept_cloud(unavailable: EnvironmentNotReadyError) -> Cloud:
         f"{minute(document['kept_at'])}.",
         err=True,
     )
-    for one in trials.trials:
-        if not one.ended:
-            folder, at = one.folder.relative_to(Path.cwd()), minute(one.document["kept_at"])
+    for trial in trials.trials:
+        if not trial.ended:
+            folder, at = trial.folder.relative_to(Path.cwd()), minute(trial.document["kept_at"])
             typer.echo(
                 f"{folder.name} did not end; it is kept in {folder} as it was at {at}.", err=True
             )

@@ -264,11 +264,11 @@ def spent_on_trials(history: WorkloadHistory, window: TimeWindow, until: float) 
     A decision is not undone by a failure.
     """
     ended: dict[str, list[float | None]] = {"decided": [], "failed": [], "stopped": []}
-    for one in history.decided:
-        if window.holds(one.at):
+    for trial in history.decided:
+        if window.holds(trial.at):
             # No job is started for one that is not eligible.
-            nothing = one.spent_usd is None and one.verdict == Verdict.INELIGIBLE
-            ended["decided"].append(0.0 if nothing else one.spent_usd)
+            nothing = trial.spent_usd is None and trial.verdict == Verdict.INELIGIBLE
+            ended["decided"].append(0.0 if nothing else trial.spent_usd)
     decided = {one.trial for one in history.decided if one.at < until}
     for failure in history.failed:
         if window.holds(failure.at) and failure.trial not in decided:

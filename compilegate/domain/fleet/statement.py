@@ -74,8 +74,8 @@ class Statement:
         """The statement for programs; ``idle`` counts the workloads without any entry."""
         busy = [one for one in self.months if one.figures != MonthFigures()]
         by_owner: dict[str | None, list[Month]] = defaultdict(list)
-        for one in sorted(busy, key=lambda one: (one.owner or "", one.workload)):
-            by_owner[one.owner].append(one)
+        for month in sorted(busy, key=lambda one: (one.owner or "", one.workload)):
+            by_owner[month.owner].append(month)
         closes = closes_at(self.month)
         return {
             "schema": SCHEMA,

@@ -157,8 +157,8 @@ def _squared_counts(bits: Sequence[int]) -> int:
     Counts all examples at once: ``digits`` are the binary digits of every c_i, the lowest first.
     """
     digits: list[int] = []
-    for one in bits:
-        carry = one
+    for bit in bits:
+        carry = bit
         for place, digit in enumerate(digits):
             digits[place], carry = digit ^ carry, digit & carry
         if carry:

@@ -250,10 +250,10 @@ def stop_early(*arms: Arm) -> bool:
 
 def outside_seconds(arm: Arm, other: Arm) -> float:
     """F: mean seconds of a full run outside its steps; the other arm's, or 0, where unknown."""
-    for one in (arm, other):
+    for compared in (arm, other):
         known = [
             max(run.wall_seconds - inside, 0.0)
-            for run in finished(one.full_runs)
+            for run in finished(compared.full_runs)
             if run.wall_seconds and (inside := figure(run, "seconds"))
         ]
         if known:

@@ -92,30 +92,30 @@ def open_slot(history: WorkloadHistory, *, now: int, job: str) -> Choice | None:
     None as well where ``job`` (the digest of what production trains today) is not what the
     trial measures: the candidate's changes were never tried on that.
     """
-    for one in open_rounds(history, now):
-        if one.job != job or result_ending(one, history):
+    for opened in open_rounds(history, now):
+        if opened.job != job or result_ending(opened, history):
             continue
-        ended = results(one, history)
+        ended = results(opened, history)
         # Those on their way to a result.
         taken = {
             begun.canary.position
             for begun in history.begun
             if begun.canary is not None
-            and (begun.canary.trial, begun.canary.round) == (one.trial, one.round)
+            and (begun.canary.trial, begun.canary.round) == (opened.trial, opened.round)
             and begun.run not in history.ended_runs
-            and now - begun.at < one.slot_seconds
+            and now - begun.at < opened.slot_seconds
         }
-        for position, requested in enumerate(one.runs):
+        for position, requested in enumerate(opened.runs):
             if ended[position] is None and position not in taken:
-                is_held = one.hold and requested.arm != BASELINE
+                is_held = opened.hold and requested.arm != BASELINE
                 return Choice(
                     requested.arm,
                     CANARY,
-                    one.arms[requested.arm],
-                    canary=CanarySlot(one.trial, one.round, position),
+                    opened.arms[requested.arm],
+                    canary=CanarySlot(opened.trial, opened.round, position),
                     seed=requested.seed,
                     tags={
-                        naming.TAG_TRIAL: one.trial,
+                        naming.TAG_TRIAL: opened.trial,
                         **({naming.TAG_RELEASE: HOLD} if is_held else {}),
                     },
                 )
@@ -187,11 +187,11 @@ def effect_of_run(
     no more. The flag beside them: the run's held model came after its round had ended without it.
     """
     over = []
-    for one in history.rounds:
-        moved_on = job not in (None, one.job) and run.started_at > one.at
-        reason = one.closed or round_ending(one, history) or (CHANGED if moved_on else "")
-        if reason and not one.reported:
-            over.append((one, reason))
+    for round_ in history.rounds:
+        moved_on = job not in (None, round_.job) and run.started_at > round_.at
+        reason = round_.closed or round_ending(round_, history) or (CHANGED if moved_on else "")
+        if reason and not round_.reported:
+            over.append((round_, reason))
     # A model that comes too late is unproven; where the trial's verdict does, that comes later and
     # tags it again. A round that is complete may have ended with this very run.
     slot = run.canary

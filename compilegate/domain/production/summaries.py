@@ -148,8 +148,8 @@ def _savings(
         return None
     starts = list(accumulate((version.at for version in turned_on), max))
     of_each: list[list[RunSaving]] = [[] for _ in turned_on]
-    for one in run_savings(runs, starts[0]):
-        of_each[bisect_right(starts, booked_at(one.run)) - 1].append(one)
+    for saving in run_savings(runs, starts[0]):
+        of_each[bisect_right(starts, booked_at(saving.run)) - 1].append(saving)
     return total([
         sum_of(own, expected.usd_per_run.get(str(version.trial)))
         for version, own in zip(turned_on, of_each, strict=True)

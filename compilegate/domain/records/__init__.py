@@ -66,10 +66,10 @@ class LedgerRecord:
         """As ``from_entry``; raises one of BROKEN, or InvalidInputError."""
         record = codec.read(cls, entry)
         kind: Any = cls
-        for one in _times(kind):
-            value = getattr(record, one.name)
+        for field in _times(kind):
+            value = getattr(record, field.name)
             if value is not None and not 0 <= value <= LAST_SECOND:
-                raise codec.DocumentError(f"{codec.key_of(one)} is {shown(value)}")
+                raise codec.DocumentError(f"{codec.key_of(field)} is {shown(value)}")
         return record
 
 

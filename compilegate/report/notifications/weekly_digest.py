@@ -106,21 +106,21 @@ def _open(summaries: Sequence[WorkloadWeek]) -> dict[str, list[str]]:
         "Waits for approval": [], probation: [], "In a trial": [],
         "Changed since the proof": [], "Flag changed": [],
     }  # fmt: skip
-    for one in summaries:
-        if one.approval:
-            lists["Waits for approval"].append(one.workload)
-        elif one.trial:
-            canary = " (with canary runs)" if one.canary else ""
-            lists["In a trial"].append(f"{one.workload}{canary}")
-        if one.state == "probation":
-            of = f" of {one.probation_runs}" if one.probation_runs else ""
-            runs = f"{one.candidate}, {one.watched}{of} runs"
-            lists[probation].append(f"{one.workload} ({runs})")
-        elif one.state == "stale":
-            lists["Changed since the proof"].append(one.workload)
-        if one.changes:
-            actions = ", ".join(change.action for change in one.changes)
-            lists["Flag changed"].append(f"{one.workload} ({actions})")
+    for summary in summaries:
+        if summary.approval:
+            lists["Waits for approval"].append(summary.workload)
+        elif summary.trial:
+            canary = " (with canary runs)" if summary.canary else ""
+            lists["In a trial"].append(f"{summary.workload}{canary}")
+        if summary.state == "probation":
+            of = f" of {summary.probation_runs}" if summary.probation_runs else ""
+            runs = f"{summary.candidate}, {summary.watched}{of} runs"
+            lists[probation].append(f"{summary.workload} ({runs})")
+        elif summary.state == "stale":
+            lists["Changed since the proof"].append(summary.workload)
+        if summary.changes:
+            actions = ", ".join(change.action for change in summary.changes)
+            lists["Flag changed"].append(f"{summary.workload} ({actions})")
     return lists
 
 

@@ -45,12 +45,12 @@ def suspects(workload: str, history: WorkloadHistory, services: Services) -> Ite
     now = services.clock.now()
     decided = {one.trial: one.at for one in history.decided}
     ends = {one.trial: one.at for one in history.failed} | decided
-    for one in history.started:
-        if ends.get(one.trial, now) < now - ENDED_TRIAL_SECONDS:
+    for started in history.started:
+        if ends.get(started.trial, now) < now - ENDED_TRIAL_SECONDS:
             continue
-        if one.trial in decided and _all_recorded(Trial(workload, one.trial, ""), services):
+        if started.trial in decided and _all_recorded(Trial(workload, started.trial, ""), services):
             continue
-        yield Suspect(workload, one.execution, one.trial, history)
+        yield Suspect(workload, started.execution, started.trial, history)
     for begun in history.begun:
         runs = [run for run in history.runs if run.run == begun.run]
         if may_go_on(runs, since=now - RECENT_SECONDS):

@@ -133,11 +133,11 @@ def _left(
     """The jobs that these executions left, and of which that could not be read, and why."""
     jobs: list[orphans.TaggedJob] = []
     unread: list[tuple[str, Exception]] = []
-    for one in suspects:
+    for suspect in suspects:
         try:
-            jobs += left_by(one, services)
+            jobs += left_by(suspect, services)
         except Exception as error:  # noqa: BLE001 - raised once the others were swept
-            unread.append((f"the jobs of {one.execution} were not read", error))
+            unread.append((f"the jobs of {suspect.execution} were not read", error))
     return jobs, unread
 
 

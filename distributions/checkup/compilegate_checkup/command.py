@@ -245,14 +245,14 @@ def _of_workload(path: Path, compilers: tuple[str, ...]) -> Iterator[Target]:
     file = read_workload(path, needs_inputs=False)
     training = file.workload.training
     starts: list[tuple[str, dict[str, Any], set[str]]] = []
-    for one in file.workload.candidates:
-        hyperparameters = {**training.hyperparameters, **one.hyperparameters}
-        entry = one.entry_point or training.entry_point
+    for candidate in file.workload.candidates:
+        hyperparameters = {**training.hyperparameters, **candidate.hyperparameters}
+        entry = candidate.entry_point or training.entry_point
         named = next((own for *start, own in starts if start == [entry, hyperparameters]), None)
         if named is None:
-            starts.append((entry, hyperparameters, {one.compiler or "none"}))
+            starts.append((entry, hyperparameters, {candidate.compiler or "none"}))
         else:
-            named.add(one.compiler or "none")
+            named.add(candidate.compiler or "none")
     own = (training.entry_point, dict(training.hyperparameters), set[str]())
     for entry, hyperparameters, named in starts or [own]:
         chosen = compilers or tuple(name for name in COMPILERS if name in named)

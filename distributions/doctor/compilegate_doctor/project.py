@@ -36,9 +36,9 @@ class Project:
         """
         module, _, name = self.script.meaning(node).rpartition(".")
         source = self.module(module) if module else self.script
-        for one in source.nodes if source else ():
-            if source and isinstance(one, ast.ClassDef) and one.name == name:
-                return source, one
+        for own_node in source.nodes if source else ():
+            if source and isinstance(own_node, ast.ClassDef) and own_node.name == name:
+                return source, own_node
         return None
 
     def module(self, name: str) -> Script | None:

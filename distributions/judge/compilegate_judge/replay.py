@@ -65,11 +65,13 @@ def find_decision(
         decisions: tuple[TrialDecided | Review | ProbationEnd, ...] = (
             *history.decided, *history.reviews, *history.probation_ends,
         )  # fmt: skip
-        for one in decisions:
-            if one.decision_id == decision_id and one.decision_key:
-                evidence = None if isinstance(one, TrialDecided) else one.evidence_key
-                of_trial = naming.record_key(workload, one.trial, "evidence")
-                return DecisionRecord(workload, one.trial, one.decision_key, evidence or of_trial)
+        for decision in decisions:
+            if decision.decision_id == decision_id and decision.decision_key:
+                evidence = None if isinstance(decision, TrialDecided) else decision.evidence_key
+                of_trial = naming.record_key(workload, decision.trial, "evidence")
+                return DecisionRecord(
+                    workload, decision.trial, decision.decision_key, evidence or of_trial
+                )
     where = ", ".join(workloads) if 0 < len(workloads) < 4 else f"{len(workloads)} workloads"
     raise InvalidInputError(
         f"is not a decision recorded for {where}", field="--replay", value=decision_id,

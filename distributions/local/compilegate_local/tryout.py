@@ -523,6 +523,6 @@ def _notes(
         yield from _other_style(file)
     if left_out:
         yield f"{place} was not installed over --python; a job installs it."
-    for one in results:
-        if one["outcome"] == NOT_TRIED:
-            yield f"{one['arm']}: not tried, {one['why']}."
+    for result in results:
+        if result["outcome"] == NOT_TRIED:
+            yield f"{result['arm']}: not tried, {result['why']}."

@@ -103,9 +103,9 @@ def of_layers(path):
 def grouped(tensors):
     """Figures by the path of the module, layers of one kind together; the worst first."""
     groups = {}
-    for one in tensors:
-        module = one["name"].rpartition(".")[0] or one["name"]
-        groups.setdefault(of_layers(module), []).append(one)
+    for tensor in tensors:
+        module = tensor["name"].rpartition(".")[0] or tensor["name"]
+        groups.setdefault(of_layers(module), []).append(tensor)
     rows = []
     for group, members in groups.items():
         worst = max(members, key=lambda one: one["ratio"])
