@@ -219,8 +219,9 @@ class Account:
 
     def billed(self, regions: Sequence[str], since: datetime, until: datetime) -> dict[str, float]:
         """USD that Cost Explorer has of training, by instance type; one call is one cent."""
+        end = until + timedelta(days=1)  # the day of the end is left out
         request: dict[str, Any] = {
-            "TimePeriod": {"Start": f"{since:%Y-%m-%d}", "End": f"{until:%Y-%m-%d}"},
+            "TimePeriod": {"Start": f"{since:%Y-%m-%d}", "End": f"{end:%Y-%m-%d}"},
             "Granularity": "MONTHLY", "Metrics": ["AmortizedCost"],
             "GroupBy": [{"Type": "DIMENSION", "Key": "USAGE_TYPE"}],
             "Filter": {"And": [
