@@ -17,6 +17,7 @@ from typing import Any
 
 from benchmarks.decision.gate_curve import LOSSES, MODES, SPREADS
 from benchmarks.decision.gate_curve import RESULTS as GATE_CURVE
+from benchmarks.decision.guardrails import RESULTS as GUARDRAILS
 from benchmarks.decision.levels import LEVELS_FILE
 from benchmarks.decision.probation_document import BLOCKS as PROBATION_BLOCKS
 from benchmarks.decision.study import EDGE_BOUND, FLEETS, LATER, RESULTS, TARGETS
@@ -248,6 +249,19 @@ def gate_curve(_: Cells) -> str:
     return table(["", "true loss", *(f"sd {spread:g}" for spread in SPREADS)], rows)
 
 
+def guardrails(_: Cells) -> str:
+    """What becomes of candidates of one metric and of four."""
+    measured = json.loads(GUARDRAILS.read_text())["cells"]
+    rows: dict[str, list[str]] = {}
+    for one in measured:
+        apart = f", correlated by {one['correlation']:g}" if one["correlation"] else ""
+        rows.setdefault(one["world"] + apart, []).append(
+            f"{one['promoted']:.2f} / {one['worse']:.2f} / {one['alarms']:.1f} ({one['runs']:.0f})"
+        )
+    spreads = dict.fromkeys(f"sd {one['spread']:g}" for one in measured)
+    return table(["", *spreads], [[name, *cells] for name, cells in rows.items()])
+
+
 def _figure(cells: Cells, name: str, key: str) -> Mapping[str, Any]:
     figure: Mapping[str, Any] = cells[name]["figures"][key]
     return figure
@@ -263,5 +277,6 @@ BLOCKS: Mapping[str, Callable[[Cells], str]] = {
     "constants": constants,
     "levels": levels,
     "gate-curve": gate_curve,
+    "guardrails": guardrails,
     **PROBATION_BLOCKS,
 }

@@ -17,9 +17,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 from scipy.special import ndtr, stdtr, stdtrit
 
-from benchmarks.decision.gate import Sample, baseline_runs, statistic
+from benchmarks.decision.gate import Sample, Statistic, baseline_runs, statistic
 from benchmarks.decision.provenance import judge_name
 from compilegate.domain.judging.design import GREATEST_LEVEL, looks, spent
 from compilegate.domain.judging.quality import BEYOND_DOUBT, FUTILE
@@ -27,6 +28,7 @@ from compilegate.domain.judging.quality import BEYOND_DOUBT, FUTILE
 RESULTS = Path(__file__).with_name("gate_curve.json")
 ALPHA = 0.05
 SEED = 9
+Mask = npt.NDArray[np.bool_]
 HISTORY = 5
 # True losses and spreads, both in margins.
 LOSSES = (0.0, 0.25, 0.5, 0.75, 1.0, 1.5)
@@ -52,6 +54,41 @@ class Passed:
     runs: float
 
 
+@dataclass(frozen=True)
+class Answer:
+    """What one look says of every trial; where a metric holds the other two do not count."""
+
+    held: Mask
+    worse: Mask
+    futile: Mask
+
+
+def answer_of(
+    compared: Statistic,
+    loss: float,
+    margin: float,
+    *,
+    n: int,
+    beside: int,
+    n_max: int,
+    level: float,
+    metrics: int = 1,
+) -> Answer:
+    """The look at ``n`` runs, ``beside`` the baseline's; loss and margin in standard deviations."""
+    difference = compared.difference - loss
+    lost = max(spent(n, n_max, ALPHA), BEYOND_DOUBT) / metrics
+    worse = stdtr(compared.df, difference / compared.error) <= lost
+    # The chance that the last look passes on this trend.
+    shrinks = math.sqrt((1 / n_max + 1 / max(beside, n_max)) / (1 / n + 1 / beside))
+    bar = stdtrit(compared.df + 2 * (n_max - n), 1 - spent(n_max, n_max, level))
+    chance = ndtr((difference * n / n_max + margin) / (compared.error * shrinks) - bar)
+    return Answer(
+        held=stdtr(compared.df, -(difference + margin) / compared.error) <= spent(n, n_max, level),
+        worse=worse & (difference <= -margin / 2),
+        futile=(chance < FUTILE) | (n == n_max),
+    )
+
+
 def passed(loss: float, spread: float, *, mode: str, paths: int, history: int = HISTORY) -> Passed:
     """What the gate makes of a candidate that loses ``loss`` margins; ``spread`` in margins."""
     n_max, design, promoting = MODES[mode]
@@ -67,18 +104,11 @@ def passed(loss: float, spread: float, *, mode: str, paths: int, history: int = 
         compared = statistic(candidate, baseline, past)
         if compared is None:
             continue
-        level, last_level = spent(n, n_max, promoting), spent(n_max, n_max, promoting)
-        difference = compared.difference - loss * margin
-        held = stdtr(compared.df, -(difference + margin) / compared.error) <= level
-        lost = max(spent(n, n_max, ALPHA), BEYOND_DOUBT)
-        worse = stdtr(compared.df, difference / compared.error) <= lost
-        # The chance that the last look passes on this trend.
-        last_baseline = max(baseline.size, n_max)
-        shrinks = math.sqrt((1 / n_max + 1 / last_baseline) / (1 / n + 1 / baseline.size))
-        bar = stdtrit(compared.df + 2 * (n_max - n), 1 - last_level)
-        chance = ndtr((difference * n / n_max + margin) / (compared.error * shrinks) - bar)
-        ends = is_open & (held | (worse & (difference <= -margin / 2)) | (chance < FUTILE))
-        passes |= ends & held
+        answer = answer_of(
+            compared, loss * margin, margin, n=n, beside=baseline.size, n_max=n_max, level=promoting
+        )
+        ends = is_open & (answer.held | answer.worse | answer.futile)
+        passes |= ends & answer.held
         runs[ends] = n
         is_open &= ~ends
     percent, made = 100 * float(passes.mean()), float(runs.mean())

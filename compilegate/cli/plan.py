@@ -17,6 +17,7 @@ from compilegate.domain.compilers import compiler_named
 from compilegate.domain.formats import estimated_money
 from compilegate.domain.judging.design import looks
 from compilegate.domain.judging.next_step import FIRST_SEED
+from compilegate.domain.judging.resolution import resolution
 from compilegate.domain.notes import said
 from compilegate.domain.planning.arms import CANDIDATE, CONTROL, ArmPlan, node_groups, speed_jobs
 from compilegate.domain.planning.estimate import SEGMENT_HOURS, STARTUP_HOURS, ArmEstimate
@@ -46,6 +47,7 @@ def show_plan(plan: Plan, workload: Workload, *, explain: bool) -> None:
         "candidates": sum(arm.role == CANDIDATE for arm in plan.arms),
         "controls": sum(arm.role == CONTROL for arm in plan.arms),
         "notes": said(plan.notes),
+        "resolution": resolution_of(plan, workload),
     }
     show(
         "plan", values,
@@ -65,6 +67,12 @@ def show_plan(plan: Plan, workload: Workload, *, explain: bool) -> None:
             compilations={a.compiler: a.compile_seconds for a in plan.arms if a.compile_seconds},
             compiler_named=compiler_named, startup_hours=STARTUP_HOURS, segment_hours=SEGMENT_HOURS,
         )  # fmt: skip
+
+
+def resolution_of(plan: Plan, workload: Workload) -> Mapping[float, int | None]:
+    """Full runs of a candidate that the plan's trial needs at least, by the gain to be proven."""
+    candidates = sum(arm.role == CANDIDATE for arm in plan.arms)
+    return resolution(workload.policy, candidates=candidates, n_max=plan.max_quality_runs)
 
 
 def _row(arm: ArmPlan, cost: ArmEstimate, plan: Plan) -> tuple[str, ...]:
@@ -145,7 +153,12 @@ def plan(
         raise typer.Exit(REFUSED)
     if as_json:
         requests = examples(workload, trial_plan)
-        emit_json({**trial_plan.to_dict(), "placeholders": PLACEHOLDERS, "examples": requests})
+        gains = resolution_of(trial_plan, workload).items()
+        proves = [{"speedup": gain, "runs": runs} for gain, runs in gains]
+        emit_json({
+            **trial_plan.to_dict(), "resolution": proves, "placeholders": PLACEHOLDERS,
+            "examples": requests,
+        })  # fmt: skip
     else:
         show_plan(trial_plan, workload, explain=explain)
 

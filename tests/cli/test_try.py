@@ -129,7 +129,7 @@ OUTCOMES = {
     ),
     "another metric": (
         {"compile": {"metrics": {"eval_loss": 1.0}}},
-        1, "no_metric", "eval_accuracy was not reported; metrics that were: eval_loss",
+        1, "no_metric", "eval_accuracy, not reported; metrics that were: eval_loss",
     ),
     "no metric": ({"compile": {"metrics": {}}}, 1, "no_metric", "metrics that were: none"),
     "no evidence": ({"compile": {"code": 7}}, 1, "failed", "a line of compile"),

@@ -31,6 +31,7 @@ from compilegate.domain.judging.design import design_for, looks
 from compilegate.domain.judging.equivalence import least_rho
 from compilegate.domain.judging.quality import ENOUGH_HISTORY
 from compilegate.domain.judging.speed import SPEED_LOOKS
+from compilegate.domain.optional import without_none
 from compilegate.domain.planning.arms import (
     CANDIDATE,
     ArmPlan,
@@ -41,6 +42,7 @@ from compilegate.domain.planning.arms import (
 )
 from compilegate.domain.reasons import Reason
 from compilegate.domain.workload.model import BASELINE, Candidate, Workload
+from compilegate.domain.workload.quality import Quality
 
 SHADOW, HYBRID = "shadow", "hybrid"
 # Full runs of a candidate where the spread of the metric from run to run is unknown.
@@ -121,9 +123,25 @@ def plan_proof(
     """The full runs of each of so many candidates; None if too few production runs are left.
 
     ``mode`` is the one that the trial uses, which may be another than policy asks for. ``rho`` is
-    of the candidate that may use most (``possible_rho``).
+    of the candidate that may use most (``possible_rho``). Of several metrics that have to hold, the
+    one decides that no run could prove, else the one that takes most.
     """
-    quality = workload.quality
+    first = workload.quality
+    proofs = [
+        _proof_of(workload, replace(first, **vars(one)), candidates, mode, rho)
+        for one in (first, *first.guardrails)
+    ]
+    planned = without_none(proofs)
+    if not planned:
+        return None
+    refused = (proof for proof in planned if proof.refused)
+    decides = next(refused, None) or max(planned, key=lambda proof: proof.runs)
+    return replace(decides, history=len(first.history))
+
+
+def _proof_of(
+    workload: Workload, quality: Quality, candidates: int, mode: str, rho: float
+) -> Proof | None:
     design = design_for(
         replace(workload.policy, quality_runs=mode),
         history=len(quality.history),

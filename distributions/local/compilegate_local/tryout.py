@@ -125,7 +125,7 @@ def try_(
     with PyTorch alone.
 
     Exit code 0 all arms trained and reported, 13 a change was not applied or compiles wrongly, 1
-    an arm failed or did not report quality.metric, 2 bad input.
+    an arm failed or did not report a metric of quality, 2 bad input.
     """
     named = dict(map(_named, input_paths or ()))
     workload_file = read_workload(file, elsewhere=named)
@@ -254,7 +254,7 @@ def _try(
 
     With ``install`` they get a Python that also has what the bundle lists, as their jobs' has.
     """
-    bundle, metric = make_bundle(file.source_dir).body, file.workload.quality.metric
+    bundle, expected = make_bundle(file.source_dir).body, file.workload.quality.reported
     place = place.resolve()
     if install:
         with waiting(f"installing {REQUIREMENTS}"):
@@ -278,7 +278,7 @@ def _try(
             code = 0  # the check comes after the run: what ends it is no failure of the arm
         result = {
             **UNTRIED, "arm": arm.name, "seconds": time.monotonic() - began, "log": str(log),
-            **_left_behind(folder, code, metric, request["HyperParameters"]),
+            **_left_behind(folder, code, expected, request["HyperParameters"]),
         }  # fmt: skip
         if examine:
             script = (keep or Path()) / f"reproducer-{arm.name}.py"
@@ -289,7 +289,7 @@ def _try(
         if not quiet:
             lines = () if result["why"] in seen else _last_lines(log)
             show(
-                TEMPLATES / "try_arm", result, value=result["metric"], metric_name=metric,
+                TEMPLATES / "try_arm", result, value=result["metric"], metric_name=expected[0],
                 last_lines=lines, **equivalence.shown(result["equivalence"]),
             )  # fmt: skip
         seen.add(result["why"])
@@ -391,7 +391,7 @@ def _run(
 
 
 def _left_behind(
-    folder: Path, code: int | None, metric: str, values: Mapping[str, str]
+    folder: Path, code: int | None, expected: Sequence[str], values: Mapping[str, str]
 ) -> dict[str, Any]:
     """What an arm's process left in its folder, and what that says."""
     log, summary = folder / "output.log", _summary(folder)
@@ -413,12 +413,12 @@ def _left_behind(
         failure = _text_of(folder / "ml" / "output" / "failure").strip()
         ended = [f"exit code {code}", *lines]
         why = failure or str(summary.get("reason") or ended[-1])
-    elif reports and metric not in metrics:
+    elif reports and (silent := [name for name in expected if name not in metrics]):
         names = ", ".join(sorted(metrics)) or "none"
         outcome = NO_METRIC
         why = (
-            f"quality.metric {metric} was not reported; metrics that were: {names}. Name one of "
-            "them, or the line that prints it in metric_patterns"
+            f"quality names {', '.join(silent)}, not reported; metrics that were: {names}. Name "
+            "those, or the line that prints it in metric_patterns"
         )
     # Without a recorder, as Python's traceback ends.
     no_import = bool(lines) and lines[-1].startswith(f"{MISSING_PACKAGE}:")
@@ -430,9 +430,9 @@ def _left_behind(
         "seconds_per_step": last.get("seconds"),
         "samples_per_step": last.get("samples"),
         "compile_seconds": compiler.get("compile_seconds") or None,
-        "metric": metrics.get(metric),
+        "metric": metrics.get(expected[0]),
         "reported": sorted(metrics),
-        "outcomes": metric in (summary.get("outcomes") or {}),
+        "outcomes": expected[0] in (summary.get("outcomes") or {}),
         "initial_weights": summary.get("initial_weights_sha256"),
         "compiling_left_out": SAYS_LEFT_OUT in _text_of(log),
         "error": str(summary["error"]) if summary.get("error") else ended_by,
