@@ -47,8 +47,8 @@ class Stop:
 # of other distributions (distributions/checkup, discover, exports, facts, init, judge, local).
 SECTIONS: Mapping[str, Mapping[str, tuple[str, str] | None]] = {
     "Before a trial": {
-        "discover": None, "init": None, "check": ("check", "check"), "doctor": None,
-        "try": None, "schema": ("schema", "schema"), "plan": ("plan", "plan"), "facts": None,
+        "discover": None, "first": None, "init": None, "check": ("check", "check"),
+        "doctor": None, "try": None, "schema": ("schema", "schema"), "plan": ("plan", "plan"), "facts": None,
     },
     "Trials": {
         "run": ("run", "run"), "judge": None, "report": ("report", "report"), "export": None,
@@ -133,7 +133,7 @@ def root(
 
     \b
     Try it on this machine:         compilegate demo
-    Describe a job by its script:   compilegate init train.py
+    What would your script gain?    compilegate first train.py
     Could a compiler help a job?    compilegate check workloads/my-job.yaml
     Measure it:                     compilegate run workloads/my-job.yaml
 

@@ -83,6 +83,38 @@ def break_even_seconds(overhead_seconds: float, speedup: float) -> float | None:
     return overhead_seconds * speedup / (speedup - 1) if speedup > 1 else None
 
 
+@dataclass(frozen=True)
+class AtLength:
+    """What runs of ``seconds`` without a compiler would gain, as a ratio of times.
+
+    ``pays_from_seconds`` is None where no run is long enough.
+    """
+
+    seconds: float
+    speedup: float
+    interval: Range | None
+    pays_from_seconds: float | None
+
+
+def at_length(
+    seconds: float, steady: float, interval: Range | None, overhead_seconds: float
+) -> AtLength:
+    """The speed-up of a run of another length: T / (overhead + T / S), S that of steady steps.
+
+    The interval is that of S, mapped through the same formula.
+    """
+
+    def whole(speedup: float) -> float:
+        return seconds / (overhead_seconds + seconds / speedup)
+
+    return AtLength(
+        seconds=seconds,
+        speedup=whole(steady),
+        interval=None if interval is None else Range(whole(interval.low), whole(interval.high)),
+        pays_from_seconds=break_even_seconds(overhead_seconds, steady),
+    )
+
+
 def payback_days(trial: float, annual_saving: float) -> float | None:
     """Days of production until the saving has paid for the trial; None if nothing is saved."""
     return trial / (annual_saving / DAYS_PER_YEAR) if annual_saving > 0 else None

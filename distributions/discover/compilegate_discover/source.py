@@ -13,7 +13,7 @@ from compilegate.adapters.stores import error_code
 from compilegate.domain.errors import CompilegateError
 from compilegate_discover.grouping import Group
 from compilegate_discover.proposal import Code
-from compilegate_init.command import described
+from compilegate_init.project import described
 
 MOST_BYTES, MOST_UNPACKED, MOST_FILES = 50_000_000, 200_000_000, 5_000
 SOURCES = "source"

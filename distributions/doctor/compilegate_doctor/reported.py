@@ -41,6 +41,8 @@ PRINTERS = (
 )  # fmt: skip
 # A number as Python writes it.
 NUMBER = r"([-+]?[0-9][0-9.eE+-]*)"
+# The same among other text, where it stands for itself.
+_SEEN_NUMBER = re.compile(r"(?<![\w.])[-+]?[0-9]+(?:\.[0-9]*)?(?:e[-+]?[0-9]+)?(?![\w])", re.I)
 MOST_LABEL = 80
 # So many words before a number say which it is.
 MOST_WORDS = 6
@@ -154,6 +156,23 @@ def printed_metrics(source: Source) -> list[Metric]:
     printed = [*_loaded(source), *_summed_up(source), *_printed(source, anywhere=False)]
     certain = _best_first(printed)
     return certain or [one for one in _printed(source, anywhere=True) if one.goal == "maximize"]
+
+
+def metrics_in_line(line: str) -> list[Metric]:
+    """The metrics in a line that a script has printed, those of held-out data first.
+
+    Of a line that does not name held-out data, an accuracy and the like alone.
+    """
+    template = _SEEN_NUMBER.sub(_HOLE, line)
+    certain = _best_first([*_in_template(template, held_out=False)])
+    others = _best_first([*_in_template(template, held_out=True)])
+    return certain or [one for one in others if one.goal == "maximize"]
+
+
+def metric_named(name: str) -> Metric | None:
+    """A metric that a framework reports under this name, None where no measure is known by it."""
+    goal = _goal(name)
+    return None if goal is None else Metric(name, goal)
 
 
 def _loaded(source: Source) -> Iterator[Metric]:

@@ -1,1 +1,1 @@
-"""Writes a workload file from a training script, which is read and not run: `compilegate init`."""
+"""Writes a workload file from a training script, read (`init`) or run briefly (`first`)."""

@@ -1,0 +1,1 @@
+"""Runs an unchanged script briefly and writes a workload file of what was seen."""

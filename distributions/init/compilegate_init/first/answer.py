@@ -1,0 +1,67 @@
+"""What a whole production job would gain, from a few short runs of two kinds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from compilegate.domain.arithmetic import mean
+from compilegate.domain.economics import AtLength, Range, at_length
+from compilegate.domain.judging.speed import ASSUMED_BLOCK_SD
+from compilegate.domain.judging.student import CONFIDENCE, quantile
+from compilegate.domain.judging.whole_job import moderated
+from compilegate_init.first.seen import Seen
+
+
+@dataclass(frozen=True)
+class Gain:
+    """``here`` is the speed-up of the steps that were made, compiling among them.
+
+    ``steady`` is that of steps in which nothing is compiled, ``overhead_seconds`` what compiling
+    and the first steps took beyond the uncompiled run's. ``at`` are other lengths.
+    """
+
+    steps: int
+    step_seconds: float
+    step_seconds_compiled: float
+    here: float
+    steady: float
+    interval: Range
+    overhead_seconds: float
+    at: tuple[AtLength, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """For ``--json``; intervals as lists."""
+        return asdict(self)
+
+
+def gain(pairs: Sequence[tuple[Seen, Seen]], lengths: Sequence[float]) -> Gain | None:
+    """From pairs of an uncompiled and a compiled run; None where no pair has steady steps.
+
+    The first pair compiles with an empty cache, so its overhead is the one that counts. The
+    interval is Student's t on the pairs' ln(steady step / steady step compiled), with the prior of
+    the judge's blocks for their spread (whole_job.moderated).
+    """
+    paces = [(base, mine) for eager, compiled in pairs
+             if (base := eager.pace()) and (mine := compiled.pace())]  # fmt: skip
+    if not paces:
+        return None
+    logs = [math.log(base.step_seconds / mine.step_seconds) for base, mine in paces]
+    variance, df = moderated([logs], ASSUMED_BLOCK_SD)
+    half = quantile(0.5 + CONFIDENCE / 2, df) * math.sqrt(variance / len(logs))
+    centre = mean(logs)
+    interval = Range(math.exp(centre - half), math.exp(centre + half))
+    base, mine = paces[0]
+    overhead = max(mine.overhead_seconds - base.overhead_seconds, 0.0)
+    count = min(base.steps, mine.steps)
+    here = (base.overhead_seconds + count * base.step_seconds) / (
+        mine.overhead_seconds + count * mine.step_seconds
+    )
+    return Gain(
+        steps=count, step_seconds=mean([one.step_seconds for one, _ in paces]),
+        step_seconds_compiled=mean([one.step_seconds for _, one in paces]), here=here,
+        steady=math.exp(centre), interval=interval, overhead_seconds=overhead,
+        at=tuple(at_length(one, math.exp(centre), interval, overhead) for one in lengths),
+    )  # fmt: skip

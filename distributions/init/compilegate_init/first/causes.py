@@ -1,0 +1,132 @@
+"""Why a script gave no answer, and what helps: one cause for each way in which it can end."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from compilegate.domain.errors import InvalidInputError
+from compilegate.domain.formats import duration
+from compilegate_init.first.bounded import Cut, Ended
+from compilegate_init.first.seen import Seen
+from compilegate_init.proposal import NAMES
+
+NO_TORCH = 3  # training/compilegate_runtime/observing/run.py
+USAGE = 2  # what argparse ends with
+_GPU = re.compile(
+    r"CUDA|NVIDIA|no kernel image|HIP GPU|invalid device ordinal|expected a cuda|nccl", re.I
+)
+_NO_DATA = (
+    "FileNotFoundError", "NotADirectoryError", "IsADirectoryError", "LocalEntryNotFoundError",
+    "DatasetNotFoundError", "RepositoryNotFoundError", "GatedRepoError",
+)  # fmt: skip
+_NETWORK = (
+    "URLError", "HTTPError", "ConnectionError", "ConnectError", "gaierror", "Timeout",
+    "OfflineModeIsEnabled", "MaxRetryError", "ReadTimeout", "ConnectTimeout",
+)  # fmt: skip
+_MISSING_DATA = re.compile(
+    r"dataset not found|not found or corrupted|no such file|couldn't find|can't load|"
+    r"cannot find the requested|does not exist", re.I,
+)  # fmt: skip
+# The last line of a traceback.
+_RAISED = re.compile(r"^(?:[\w.]+\.)?(\w+(?:Error|Exception|Exit|NotFound)): ?(.*)$")
+
+
+def why_not(script: Path, seen: Seen, ended: Ended, python: Path) -> InvalidInputError:
+    """Why a run has shown no training step."""
+    problem, fix = _why(seen, ended, python)
+    return InvalidInputError(problem, file=str(script), fix=fix)
+
+
+def _why(seen: Seen, ended: Ended, python: Path) -> tuple[str, str]:
+    if ended.cut is not None:
+        return _cut(ended)
+    if ended.code == NO_TORCH and not seen.facts:
+        return ("cannot be watched: its Python has no torch",
+                f"name one that has what it imports with --python (tried {python})")  # fmt: skip
+    if ended.code is not None and ended.code < 0:
+        return (
+            f"was ended by signal {-ended.code}, as by a crash in native code or a lack of memory",
+            "run it by itself to see why; a smaller batch after -- needs less",
+        )
+    error, message = str(seen.ended.get("error") or ""), str(seen.ended.get("message") or "")
+    if not error and not seen.ended.get("how"):
+        error, message = _raised(ended.tail)
+    at = f" ({seen.ended['at']})" if seen.ended.get("at") else ""
+    text = f"{error}: {message}".rstrip(": ").split("\n")[0][:300]
+    for is_so, problem, fix in (
+        (error == "ModuleNotFoundError", f"imports a package that its Python lacks: {text}{at}",
+         _install(seen, message, python)),
+        (error == "EOFError", f"reads from a terminal, and there is none here: {text}{at}",
+         "give its answer as an argument after --, or as its default in the code"),
+        (bool(error) and bool(_GPU.search(text)), f"asks for a GPU, which is not here: {text}{at}",
+         "run compilegate first on a machine that has one, or give the script's own argument for "
+         "the processor after --, such as --device cpu"),
+        (error in _NO_DATA or bool(_MISSING_DATA.search(message)),
+         f"does not find its data: {text}{at}",
+         "give its place by the script's own argument after --, from the folder that you are in"),
+        (error in _NETWORK or "resolve" in message,
+         f"could not download what it needs: {text}{at}",
+         "bring it here first and name its place after --"),
+        (error in ("MemoryError", "OutOfMemoryError"), f"ran out of memory: {text}{at}",
+         "give a smaller batch after --"),
+        (bool(error), f"ended before its first training step: {text}{at}",
+         "run it by itself until it trains; compilegate first runs it in the folder that you are "
+         "in, with the arguments after --"),
+        (seen.ended.get("how") == "exit" and seen.ended.get("code") == USAGE,
+         f"ended with exit code {USAGE}: {_last(ended.tail)}",
+         "give the arguments that it requires after --, as on its own command line"),
+        (seen.ended.get("how") == "exit",
+         f"ended with exit code {seen.ended.get('code')} before its first training step: "
+         f"{_last(ended.tail)}", "run it by itself until it trains"),
+    ):  # fmt: skip
+        if is_so:
+            return problem, fix
+    if ended.code:
+        return f"ended with exit code {ended.code}: {_last(ended.tail)}", "run it by itself first"
+    return (
+        "ended without a training step: a step is a call of a torch.nn.Module in training mode "
+        "followed by the step of an optimizer of torch.optim",
+        "name the file that trains, or give the arguments with which it does after --",
+    )
+
+
+def _cut(ended: Ended) -> tuple[str, str]:
+    spent = duration(ended.seconds)
+    return {
+        Cut.TIME: (
+            f"made no training step in {spent}, and was ended",
+            "give it less to prepare after --, such as a smaller data set, or more --minutes",
+        ),
+        Cut.MEMORY: (
+            f"took most of this machine's free memory after {spent}, and was ended",
+            "give a smaller batch or model after --, or use a machine with more",
+        ),
+        Cut.PROCESSES: (
+            f"started processes without end, and was ended after {spent}",
+            "set the workers of its data loaders after --",
+        ),
+    }[ended.cut or Cut.TIME]
+
+
+def _install(seen: Seen, message: str, python: Path) -> str:
+    module = str(seen.ended.get("module") or message.rpartition(" ")[2]).strip("'")
+    package = NAMES["installed_as"].get(module, module.partition(".")[0])
+    return (
+        f"install it ({python} -m pip install {package}), or name a Python that has it with "
+        "--python"
+    )
+
+
+def _raised(tail: str) -> tuple[str, str]:
+    """Class and message of the last traceback of a process that left nothing else."""
+    for line in reversed(tail.splitlines()):
+        if raised := _RAISED.match(line.strip()):
+            return raised[1], raised[2]
+    return "", ""
+
+
+def _last(tail: str) -> str:
+    lines: Sequence[str] = [line.strip() for line in tail.splitlines() if line.strip()]
+    return "".join(mark for mark in lines[-1] if mark.isprintable())[:300] if lines else "no output"

@@ -1,0 +1,326 @@
+"""``first`` runs a script under observation and writes what was seen of it, with the proofs."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from compilegate.adapters.yaml_document import load_yaml
+from compilegate_doctor import describe
+from compilegate_init.first import causes
+from compilegate_init.first.answer import gain
+from compilegate_init.first.bounded import Cut, Ended
+from compilegate_init.first.seen import Seen
+from compilegate_init.first.written import corrected, margin_for, passed_words, requirements_of
+from tests.cli.conftest import Invoke
+
+SCRIPT = "import argparse, torch\nfor x, y in loader:\n    loss.backward()\n    optimizer.step()\n"
+# Stands for a Python with torch: leaves what the observer would have seen of the run.
+PYTHON = """\
+#!{executable}
+import json, pathlib, sys
+settings = json.loads(sys.argv[2])
+plan = {plan!r}
+seen = plan[settings["compiler"] + ("" if settings["seed"] == 17 else " again")]
+with open({started!r}, "a") as file:
+    file.write(json.dumps([settings, sys.argv[4:]]) + "\\n")
+if seen is not None:
+    pathlib.Path(settings["out"]).write_text(json.dumps(seen))
+"""
+OPTIONS = [
+    {"name": name, "also": [name.replace("-", "_")], "default": default, "required": False,
+     "switch": default is False, "choices": []}
+    for name, default in (("bs", 32), ("lr", 0.5), ("rounds", 3), ("seed", 1), ("no-cuda", False),
+                          ("data", None))
+]  # fmt: skip
+OPTIONS[2]["also"] = ["epochs"]
+
+
+def run(seconds: float = 0.1, *, slow: tuple[int, ...] = (), **facts: Any) -> dict[str, Any]:
+    """What the observer leaves; ``slow`` are steps in which something is compiled."""
+    steps = [
+        {"seconds": 5.0 if i in slow else seconds, "compiled": i in slow, "samples": 32,
+         "learning_rate": 0.5}
+        for i in range(20)
+    ]  # fmt: skip
+    return {
+        "steps": steps, "python": "3.11.7", "torch": "2.13.0", "device": "cpu",
+        "device_name": "cpu", "weights": ["float32"], "types": ["float32"], "matmul": "highest",
+        "models": ["Net"], "parameters": 10, "calls": 20, "planned_steps": None, "managed": None,
+        "compiles": [], "wrote": [], "ended": {"how": "finished"}, "metrics": {},
+        "lines": [[20, "epoch 1 test accuracy: 81.5%"]], "initial_weights": "a",
+        "shapes": [[1, [["input", [32, 8], "float32"]]]],
+        "loader": {"batches": 63, "samples": 2010, "batch_size": 32, "drop_last": False},
+        "packages": {"torch": ["torch", "2.13.0+cpu"], "timm": ["timm", "1.0.9"],
+                     "torchvision": ["torchvision", "0.28.0"]},
+        "parsers": [{"reader": "argparse.ArgumentParser", "options": OPTIONS, "positional": [],
+                     "subcommand": "", "words": []}],
+        "compiler": {"compile_seconds": 12.0 if slow else 0.0, "graphs": 2, "graph_breaks": 0,
+                     "recompiles": 1},
+        **facts,
+    }  # fmt: skip
+
+
+def plan(**changes: Any) -> dict[str, Any]:
+    """The four runs: compiled steps take half as long, after 10 seconds more in the first one."""
+    return {
+        "none": run(), "none again": run(initial_weights="b", lines=[[20, "test accuracy: 82%"]]),
+        "torch_compile": run(0.05, slow=(0, 1)), "torch_compile again": run(0.05, slow=(0,)),
+        **changes,
+    }  # fmt: skip
+
+
+@pytest.fixture
+def started(tmp_path: Path) -> Path:
+    return tmp_path / "started"
+
+
+@pytest.fixture
+def call(invoke: Invoke, tmp_path: Path, started: Path) -> Any:
+    def calling(*words: str, **changes: Any) -> Any:
+        python = tmp_path / "python"
+        text = PYTHON.format(executable=sys.executable, plan=plan(**changes), started=str(started))
+        python.write_text(text)
+        python.chmod(0o755)
+        (tmp_path / "job.py").write_text(SCRIPT)
+        return invoke("first", "job.py", "--python", python, "--force", *words)
+
+    return calling
+
+
+def value(document: Any, path: str) -> Any:
+    for part in path.split("."):
+        document = document[part]
+    return document
+
+
+def test_the_file_says_beside_each_value_how_it_was_seen(call: Any, tmp_path: Path) -> None:
+    result = call("--instance-type", "ml.g5.xlarge", "--run-hours", "2", "--runs-per-week", "3",
+                  "--margin", "0.5", "--json")  # fmt: skip
+
+    assert 0 == result.exit_code, result.output
+    document, file = json.loads(result.stdout), tmp_path / "job.yaml"
+    workload, text = load_yaml(file), file.read_text()
+    values = "training.hyperparameters"
+    assert {
+        "training.batch_size": 32, "training.learning_rate": 0.5, "training.precision": "fp32",
+        "training.instance_type": "ml.g5.xlarge", "training.max_runtime_hours": 4,
+        "shapes.static": True, "shapes.drop_last": False, "schedule.run_hours": 2,
+        "quality.metric": "eval_accuracy", "quality.goal": "maximize", "quality.margin": 0.5,
+        f"{values}.full_run_samples": 6030,
+    } == {path: value(workload, path) for path in (
+        "training.batch_size", "training.learning_rate", "training.precision",
+        "training.instance_type", "training.max_runtime_hours", "shapes.static",
+        "shapes.drop_last", "schedule.run_hours", "quality.metric", "quality.goal",
+        "quality.margin", f"{values}.full_run_samples",
+    )}  # fmt: skip
+    names = json.loads(value(workload, f"{values}.argument_names"))
+    assert {"batch_size": "bs", "learning_rate": "lr"} == names
+    pattern = json.loads(value(workload, f"{values}.metric_patterns"))["eval_accuracy"]
+    assert "81.5" == re.findall(pattern, "epoch 1 test accuracy: 81.5%")[-1]
+    for shown in ("batch_size: 32  # --bs, seen: first batches input [32, 8] float32",
+                  "# seen: 2,010 samples an epoch, --rounds 3",
+                  "# seen: 2,010 samples in batches of 32 leave 26",
+                  "# seen: printed, 81.5 after 20 steps"):  # fmt: skip
+        assert shown in text
+    assert [] == document["todo"]
+    assert 0.5 == document["spread"]
+    assert {"same": True, "another": True} == document["seeds"]
+    assert ["timm==1.0.9", "torchvision"] == Path("requirements.txt").read_text().split()
+
+
+def test_what_no_person_says_is_todo_and_no_guess(call: Any) -> None:
+    document = json.loads(call("--json").stdout)
+
+    asked = {"training.instance_type", "training.max_runtime_hours", "schedule.runs_per_week",
+             "schedule.run_hours", "quality.margin"}  # fmt: skip
+    assert asked == set(document["todo"])
+    assert "two seeds differ by 0.5 here" in Path("job.yaml").read_text()
+
+
+def test_the_gain_of_the_hours_that_were_given_is_said_beside_that_of_the_steps(call: Any) -> None:
+    document = json.loads(call("--json", "--run-hours", "2").stdout)["gain"]
+
+    steady, overhead = document["steady"], document["overhead_seconds"]
+    assert 2.0 == pytest.approx(steady)
+    assert 12.0 == overhead  # what the compiler counted: more than what the steps show
+    at = document["at"][0]
+    assert 7200 == at["seconds"]
+    assert 7200 / (12 + 3600) == pytest.approx(at["speedup"])
+    assert 24 == pytest.approx(at["pays_from_seconds"])
+    assert at["interval"][0] < at["speedup"] < at["interval"][1]
+    assert document["here"] < 1 < at["speedup"]
+
+
+def test_the_runs_differ_in_compiler_and_seed_alone(call: Any, started: Path) -> None:
+    assert 0 == call("--steps", "7", "--", "--bs", "64").exit_code
+
+    rows = [json.loads(row) for row in started.read_text().splitlines()]
+    runs = [(one["compiler"], one["seed"], one["shift"], words) for one, words in rows]
+    given_ = ["--bs", "64"]
+    assert [
+        ("none", 17, 0, given_), ("torch_compile", 17, 0, given_),
+        ("none", 18, 0, [*given_, "--seed", "18"]),
+        ("torch_compile", 18, 0, [*given_, "--seed", "18"]),
+    ] == runs  # fmt: skip
+    assert {7} == {one["steps"] for one, _ in rows}
+
+
+def test_a_script_without_a_seed_has_its_own_moved(call: Any, started: Path) -> None:
+    none = [{**run()["parsers"][0], "options": OPTIONS[:3]}]
+    assert 0 == call(none=run(parsers=none)).exit_code
+
+    last = json.loads(started.read_text().splitlines()[-1])
+    assert (1, []) == (last[0]["shift"], last[1])
+
+
+def test_arguments_given_are_those_of_the_workload(call: Any) -> None:
+    result = call("--", "--rounds", "5", "--no-cuda", "--data=small", "--lr", "0.5")
+
+    assert 0 == result.exit_code, result.output
+    values = value(load_yaml(Path("job.yaml")), "training.hyperparameters")
+    assert (5 * 2010, "no-cuda", True) == (
+        values["full_run_samples"], values["flags"], values["no-cuda"],
+    )  # fmt: skip
+    assert "lr" not in values
+
+
+def test_a_compiled_run_that_fails_leaves_a_file_and_no_gain(call: Any) -> None:
+    document = json.loads(call("--json", torch_compile=None).stdout)
+
+    assert document["gain"] is None
+    assert Path("job.yaml").exists()
+    assert ["as it is", "compiled", "as it is, another seed"] == [
+        one["run"] for one in document["runs"]
+    ]
+
+
+def test_a_run_without_a_step_says_why_and_leaves_nothing(call: Any, tmp_path: Path) -> None:
+    result = call(none=run(steps=[], ended={"how": "finished"}))
+
+    assert 2 == result.exit_code
+    assert "ended without a training step" in result.stderr
+    assert not Path("job.yaml").exists()
+
+
+def cut(why: Cut) -> Ended:
+    return Ended(None, why, "", 9.0, 0)
+
+
+def left(code: int, tail: str = "") -> Ended:
+    return Ended(code, None, tail, 1.0, 0)
+
+
+def error(name: str, message: str, **more: str) -> dict[str, Any]:
+    return {"how": "error", "error": name, "message": message, "at": "train.py:3", **more}
+
+
+# What the observer has left, how the process ended, and what the message must say.
+ENDINGS: dict[str, tuple[dict[str, Any], Ended, str]] = {
+    "never ends": ({}, cut(Cut.TIME), "--minutes"),
+    "all memory": ({}, cut(Cut.MEMORY), "smaller batch"),
+    "forks": ({}, cut(Cut.PROCESSES), "workers"),
+    "terminal": (error("EOFError", "EOF when reading a line"), left(0), "terminal"),
+    "file": (error("FileNotFoundError", "No such file: 'x'"), left(0), "does not find its data"),
+    "data set": (error("RuntimeError", "Dataset not found."), left(0), "does not find its data"),
+    "network": (error("URLError", "<urlopen error>"), left(0), "download"),
+    "package": (
+        error("ModuleNotFoundError", "No module named 'cv2'", module="cv2"), left(0),
+        "pip install opencv-python",
+    ),
+    "GPU": (
+        error("AssertionError", "Torch not compiled with CUDA enabled"), left(0), "asks for a GPU",
+    ),
+    "another error": (error("ValueError", "x"), left(0), "train.py:3"),
+    "usage": ({"how": "exit", "code": 2}, left(0, "error: --data is required\n"), "--data is"),
+    "no torch": ({}, left(3), "no torch"),
+    "signal": ({}, left(-11), "signal 11"),
+    "no training": ({"how": "finished"}, left(0), "without a training step"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ENDINGS)
+def test_each_way_to_end_has_its_cause_and_fix(name: str) -> None:
+    ending, ended, words = ENDINGS[name]
+    facts = {"ended": ending} if ending else {}
+    problem = causes.why_not(Path("train.py"), Seen(facts), ended, Path("python"))
+
+    assert words in str(problem)
+    assert problem.fix
+
+
+def test_shapes_that_move_are_named_and_a_smaller_last_batch_is_none_of_them() -> None:
+    def shapes(*sizes: list[int]) -> dict[str, Any]:
+        return {"shapes": [[1, [["input_ids", one, "int64"]]] for one in sizes]}
+
+    padded = Seen(run(**shapes([32, 20], [32, 25], [32, 17])))
+    last = Seen(run(**shapes([32, 20], [26, 20])))
+    batches = Seen(run(**shapes([32, 20], [31, 20])))
+    two_models = Seen(run(shapes=[[1, [["input", [8, 3], "float32"]]],
+                                  [2, [["input", [8, 9], "float32"]]]]))  # fmt: skip
+
+    assert ["input_ids dimension 1: 17 to 25"] == padded.moving()
+    assert [] == last.moving()
+    assert ["input_ids dimension 0: 31 to 32"] == batches.moving()
+    assert [] == two_models.moving()
+
+
+@pytest.mark.parametrize(
+    ("facts", "precision"),
+    [
+        ({}, "fp32"),
+        ({"types": ["bfloat16", "float32"]}, "bf16"),
+        ({"types": ["float16"], "weights": ["float16"]}, "fp16"),
+        ({"device": "cuda", "matmul": "high"}, "tf32"),
+        ({"matmul": "high"}, "fp32"),
+    ],
+)
+def test_the_precision_is_that_of_autocast_weights_or_matrix_products(
+    facts: dict[str, Any], precision: str
+) -> None:
+    assert precision == Seen(run(**facts)).precision[0]
+
+
+def test_too_few_steady_steps_give_no_gain() -> None:
+    short = Seen(run(slow=tuple(range(2, 20))))
+
+    assert short.pace() is None
+    assert gain([(Seen(run()), short)], [3600.0]) is None
+
+
+@pytest.mark.parametrize(("reported", "spread", "margin"), [(5000.0, None, 50.0), (0.9, 0.04, 0.08),
+                                                            (0.0, None, 0.01)])  # fmt: skip
+def test_a_margin_follows_the_scale_of_the_metric_or_two_seeds(
+    reported: float, spread: float | None, margin: float
+) -> None:
+    (one,) = Seen(run(metrics={"eval_loss": reported}, lines=[])).reported()
+
+    assert margin == margin_for(one, spread)
+
+
+def test_what_is_logged_counts_before_what_is_printed() -> None:
+    seen = Seen(run(metrics={"train_loss": 1.0, "acc": 0.5, "val_loss": 2.0}))
+
+    assert ["acc", "val_loss"] == [one.metric.name for one in seen.reported()][:2]
+
+
+def test_words_go_to_the_options_that_take_them() -> None:
+    read = describe(SCRIPT.encode(), "job.py")
+    takes = corrected(read, Seen(run()), []).command_line
+    passed = passed_words(["fit", "--bs=8", "--no-cuda", "--lr", "1e-3"], takes)
+
+    assert ({"bs": 8, "lr": 0.001}, ("no-cuda",), ("fit",)) == (
+        passed.options, passed.switches, passed.alone,
+    )  # fmt: skip
+
+
+def test_requirements_are_what_was_imported_and_an_image_lacks() -> None:
+    packages = {"yaml": ["PyYAML", "6.0"], "torch": ["torch", "2"], "own": [None, None]}
+    seen = Seen(run(packages=packages))
+
+    assert ["PyYAML==6.0"] == requirements_of(seen, {"torch"})

@@ -1,0 +1,77 @@
+"""The observer sees an unchanged script's steps, arguments, data and metrics."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+
+import pytest
+
+from tests.training.jobs import PYTHON, SCRIPTS, TRAINING
+from tests.training.test_from_a_script import STAND_IN
+
+pytestmark = [pytest.mark.training, pytest.mark.slow, pytest.mark.timeout(600)]
+# By script: its kind of parser, one of its options, samples of its loader, a metric that it logs.
+SEEN = {
+    "images": ("argparse.ArgumentParser", "data-dir", 64, None),
+    "loop": (None, None, 96, None),
+    "hf_trainer": ("transformers.HfArgumentParser", "per_device_train_batch_size", 64, "eval_loss"),
+}
+
+
+@pytest.fixture
+def code(tmp_path):
+    if not PYTHON.exists():
+        pytest.skip("the training environment is not set up; run make setup")
+    folder = tmp_path / "src"
+    shutil.copytree(SCRIPTS / "init", folder)
+    shutil.copytree(STAND_IN, folder / "lightning")
+    (folder / "pictures").mkdir()
+    (folder / "pictures" / "names.txt").write_text("a\n")
+    return folder
+
+
+def observed(code, script, *words, **settings):
+    out = code / "seen.json"
+    asked = {"out": str(out), "steps": 6, "seconds": 60, "seed": 17, "shift": 0, "compiler": "none"}
+    command = [PYTHON, TRAINING / "observe.py", json.dumps({**asked, **settings}), script, *words]
+    ended = subprocess.run(command, cwd=code, capture_output=True, text=True, check=False)
+    assert out.exists(), ended.stderr
+    return json.loads(out.read_text())
+
+
+@pytest.mark.parametrize("name", SEEN)
+def test_what_a_script_does_is_seen(name, code):
+    reader, option, samples, metric = SEEN[name]
+    words = ("--do_eval",) if name == "hf_trainer" else ()
+    seen = observed(code, f"{name}.py", *words)
+
+    # accelerate asks for a batch ahead.
+    assert len(seen["steps"]) in (6, 7), seen["ended"]
+    assert "torch" == seen["packages"]["torch"][0]
+    parsers = seen.get("parsers") or []
+    assert reader == (parsers[0]["reader"] if parsers else None)
+    assert option is None or option in [one["name"] for one in parsers[0]["options"]]
+    assert samples == seen["loader"]["samples"]
+    assert metric is None or metric in seen["metrics"]
+    assert ["float32"] == seen["weights"]
+    assert seen["initial_weights"]
+    assert len(seen["shapes"][0][1])
+
+
+def test_a_compiled_run_says_which_steps_compiled(code):
+    seen = observed(code, "images.py", compiler="torch_compile")
+
+    assert seen["steps"][0]["compiled"]
+    assert not seen["steps"][-1]["compiled"]
+    assert seen["compiler"]["graphs"] > 0
+
+
+def test_an_error_is_kept_with_its_place(code):
+    (code / "broken.py").write_text("import torch\nraise ValueError('no')\n")
+    ended = observed(code, "broken.py")["ended"]
+
+    assert ("error", "ValueError", "no", "broken.py:2") == (
+        ended["how"], ended["error"], ended["message"], ended["at"],
+    )  # fmt: skip
