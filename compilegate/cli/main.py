@@ -48,7 +48,8 @@ class Stop:
 SECTIONS: Mapping[str, Mapping[str, tuple[str, str] | None]] = {
     "Before a trial": {
         "discover": None, "first": None, "init": None, "check": ("check", "check"),
-        "doctor": None, "try": None, "schema": ("schema", "schema"), "plan": ("plan", "plan"), "facts": None,
+        "doctor": None, "try": None, "schema": ("schema", "schema"), "plan": ("plan", "plan"),
+        "facts": None,
     },
     "Trials": {
         "run": ("run", "run"), "judge": None, "report": ("report", "report"), "export": None,
