@@ -14,7 +14,7 @@ import resource
 import statistics
 import time
 from collections.abc import Iterator
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from benchmarks.discover.accounts import NOW, STYLES, generate
@@ -85,7 +85,7 @@ def reading(jobs: int) -> dict[str, Any]:
     pages = Pages(jobs)
     account = Account(lambda *_: pages, most=2000)
     begun = time.perf_counter()
-    until = NOW + timedelta(days=1)
+    until = datetime.fromtimestamp(NOW, UTC) + timedelta(days=1)
     groups = group_jobs(account.jobs(REGION, until - timedelta(days=400), until))
     return {
         "jobs": jobs, "seconds": time.perf_counter() - begun, "requests": account.requests,

@@ -15,7 +15,8 @@ from datetime import UTC, datetime, timedelta
 from itertools import islice
 from typing import Any
 
-from botocore.exceptions import ClientError, EndpointConnectionError
+from botocore.exceptions import ClientError, HTTPClientError
+from botocore.exceptions import ConnectionError as Unconnected
 
 from compilegate.adapters.stores import error_code
 from compilegate.domain.arithmetic import mean
@@ -35,6 +36,7 @@ DENIED = (
     "AccessDenied", "AccessDeniedException", "UnauthorizedOperation", "UnrecognizedClientException",
     "UnknownOperationException", "OptInRequired",
 )  # fmt: skip
+UNREACHED = (Unconnected, HTTPClientError)
 NAMESPACE = "/aws/sagemaker/TrainingJobs"
 # CloudWatch: metrics of one call; days that points of a minute and of five minutes are kept.
 METRICS_AT_ONCE, MINUTES_KEPT, FIVE_KEPT = 500, 14, 62
@@ -75,17 +77,18 @@ class Account:
 
     def jobs(self, region: str, since: datetime, until: datetime) -> Iterator[Job]:
         """The training jobs created between two times, newest first in each week."""
-        reader = Reader(region)
+        reader, read = Reader(region), 0
         sagemaker = self.clients("sagemaker", region)
         try:
             for record in self._found(sagemaker, since, until):
+                read += 1
                 job = reader.job(record)
                 if job is not None:
                     yield job
-        except EndpointConnectionError:
-            self.notes.append(f"{region} has no SageMaker, or cannot be reached: left out")
+        except UNREACHED:
+            self.notes.append(f"{region} has no SageMaker or cannot be reached: {_kept(read)}")
         except ClientError as error:
-            self.notes.append(f"the jobs of {region} cannot be read ({_why(error)}): left out")
+            self.notes.append(f"jobs of {region} cannot be read ({_why(error)}): {_kept(read)}")
 
     def _call(self, client: Any, operation: str, per_second: float, **request: Any) -> Any:
         self.pace.wait(per_second)
@@ -167,7 +170,7 @@ class Account:
                     some = runs[at : at + METRICS_AT_ONCE // 2]
                     for place, busy in self._metrics(region, some, period):
                         found[place].append(busy)
-        except (ClientError, EndpointConnectionError) as error:
+        except (ClientError, *UNREACHED) as error:
             self.notes.append(
                 f"cloudwatch:GetMetricData failed in {region} ({_why(error)}): how busy GPUs are "
                 "stays unknown"
@@ -241,12 +244,16 @@ class Account:
                 if not answer.get("NextPageToken"):
                     return usd
                 request["NextPageToken"] = answer["NextPageToken"]
-        except (ClientError, EndpointConnectionError) as error:
+        except (ClientError, *UNREACHED) as error:
             self.notes.append(
                 f"ce:GetCostAndUsage failed ({_why(error)}): costs are at list prices, without "
                 "discounts and savings plans"
             )
             return {}
+
+
+def _kept(read: int) -> str:
+    return f"only its newest {plural(read, 'job')} count" if read else "it is left out"
 
 
 def _why(error: Exception) -> str:

@@ -21,7 +21,6 @@ from compilegate.cli.common.output import answer, progress, waiting
 from compilegate.cli.common.session import JsonOption, LocalOption, Providers, session
 from compilegate.domain.economics import Range
 from compilegate.domain.errors import EnvironmentNotReadyError, InvalidInputError
-from compilegate.domain.formats import plural
 from compilegate.domain.utc import iso
 from compilegate.ports import Settings
 from compilegate.usecases.records import deployed_facts
@@ -29,8 +28,9 @@ from compilegate_discover import TEMPLATES
 from compilegate_discover.account import Account, unpriced_note
 from compilegate_discover.figures import figures_of
 from compilegate_discover.files import lines_of, text_of, updated
-from compilegate_discover.grouping import Group, group_jobs
+from compilegate_discover.grouping import Group, group_jobs, place_of
 from compilegate_discover.job import Job
+from compilegate_discover.names import is_usual
 from compilegate_discover.page import cells_of, render
 from compilegate_discover.proposal import Code, Found, Measured, Proposal, propose
 from compilegate_discover.ranking import (
@@ -83,7 +83,9 @@ class Folder:
     def name_of(self, group: Group) -> str | None:
         """The name that an earlier run gave the workload."""
         signs = set(group.signs)
-        return next((n for n, row in self.earlier.items() if signs & set(row["signs"])), None)
+        alike = {name: len(signs & {*row["signs"]}) for name, row in self.earlier.items()}
+        best = max(alike, key=lambda name: alike[name], default=None)
+        return best if best is not None and alike[best] else None
 
     def write(self, name: str, proposal: Proposal, head: str) -> Document:
         """Write or update a file: its state, its own lines by path, and a person's paths."""
@@ -96,11 +98,13 @@ class Folder:
             self.notes.append(f"{file} is not of discover and stays as it is: move it, or use --to")
             return {"state": LEFT, "lines": {}}
         try:
-            text, own, of_person = updated(file.read_text(encoding="utf-8"), last, lines)
+            before = file.read_bytes().decode()
+            text, own, of_person = updated(before, last, lines)
         except (InvalidInputError, yaml.YAMLError, ValueError, OSError) as error:
             self.notes.append(f"{file} cannot be read and stays as it is: {error}")
             return {"state": LEFT, "lines": last}
-        write_whole(file, text.encode())
+        if text != before:
+            write_whole(file, text.encode())
         return {"state": UPDATED, "lines": own, "of_person": of_person}
 
 
@@ -162,7 +166,7 @@ def discover(
     with waiting("Asking CloudWatch and Cost Explorer"):
         found = _measured(account, found, now)
         billed = account.billed([*every], begin, now) if found else {}
-    rows = _written(found, folder, providers if with_source else None, now)
+    rows = _written(found, folder, providers if with_source else None)
     document = _document(rows, found, billed, folder, [*account.notes, *folder.notes])
     document |= {
         "since": iso(begin.timestamp()), "as_of": iso(now.timestamp()), "regions": [*every],
@@ -214,9 +218,7 @@ def _measured(account: Account, found: Sequence[Found], now: datetime) -> list[F
     return known
 
 
-def _written(
-    found: Sequence[Found], folder: Folder, sources: Providers | None, now: datetime
-) -> list[Document]:
+def _written(found: Sequence[Found], folder: Folder, sources: Providers | None) -> list[Document]:
     """The rows of all workloads, each with the file that was written."""
     rows = []
     for name, one in zip(_names(found, folder), found, strict=True):
@@ -229,7 +231,7 @@ def _written(
         row |= {"file": None, "state": NO_FILE, "lines": {}, "code": _code_document(known.code)}
         if goes_on:
             row |= {"file": str(file_of(folder.path, name))}
-            row |= folder.write(name, proposal, _head(one, now))
+            row |= folder.write(name, proposal, _head(one))
         rows.append(row)
     return rows
 
@@ -249,9 +251,12 @@ def _names(found: Sequence[Found], folder: Folder) -> list[str]:
 
 
 def _clean(group: Group) -> str:
-    """A name that a workload may have."""
-    script = Path(group.newest.setup.program or group.newest.setup.repository).stem
-    for text in (group.name, script):
+    """A name that a workload may have: what the jobs' names share, else what sets them apart."""
+    setup = group.newest.setup
+    places = (place_of(uri).split("/")[-1] for _, uri in setup.channels)
+    texts = [group.name, Path(setup.program).stem, *places]
+    telling = [text for text in texts if not is_usual(text, text.lower(), setup.repository)]
+    for text in (*telling, *texts):
         name = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:32].strip("-")
         if name:
             return name
@@ -277,11 +282,10 @@ def _code_document(code: Code | None) -> Document | None:
     }  # fmt: skip
 
 
-def _head(one: Found, now: datetime) -> str:
+def _head(one: Found) -> str:
     return (
-        f"# By compilegate discover on {now:%Y-%m-%d}, from {plural(len(one.group.jobs), 'job')} "
-        f"of {one.settings.region}.\n# Run again, it updates its own lines; a line that you change "
-        "stays yours."
+        f"# Written by compilegate discover from training jobs of {one.settings.region}.\n"
+        "# Run again, it updates its own lines; a line that you change stays yours."
     )
 
 

@@ -20,6 +20,7 @@ HABIT = 0.8
 LEAST_RUNS, LEAST_RESULTS = 3, 5
 # A workload has ended after so many times its usual gap without a run.
 GAPS_TO_END = 3
+UNKNOWN_GAP = 15 * DAY  # of less than LEAST_RUNS
 # Of the runs' spread, standard deviations: what a margin is proposed as.
 MARGIN_DEVIATIONS = 2
 MOST_RESULTS = 50
@@ -62,8 +63,7 @@ def figures_of(group: Group, prices: Prices, *, now: float) -> Figures:
     done = [job for job in group.jobs if job.completed]
     first, last = group.jobs[0].created, group.jobs[-1].created
     rate = _rate(done)
-    gap = WEEK / rate if rate else None
-    ended = gap is not None and now - last > GAPS_TO_END * max(gap, DAY)
+    gap = max(WEEK / rate, DAY) if rate else UNKNOWN_GAP
     usd = defaultdict[str, float](float)
     unpriced: set[str] = set()
     for job in group.jobs:
@@ -74,6 +74,7 @@ def figures_of(group: Group, prices: Prices, *, now: float) -> Figures:
             else:
                 usd[kind] += hours * price
     total = sum(usd.values())
+    ended = now - last > GAPS_TO_END * gap
     known = rate is not None and not unpriced and not ended
     same = [job.seconds for job in done if job.seconds and job.instances == done[-1].instances]
     return Figures(

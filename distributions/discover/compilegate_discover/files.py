@@ -59,15 +59,18 @@ def updated(
     written is a person's and stays, and what a person removed is not written again. Raises
     InvalidInputError or yaml.YAMLError for a file that is no YAML any more.
     """
-    document, now = YamlDocument(text), text.splitlines()
+    document, now = YamlDocument(text), text.split("\n")
     own: dict[str, str] = {}
     of_person: list[str] = []
     for path, line in lines:
         if not path:
             continue
         place = document.place(path)
-        if place is None or now[place.line - 1] != last.get(path):
+        at = place.line - 1 if place else len(now)
+        written, end = (now[at].rstrip("\r"), now[at]) if at < len(now) else ("", "")
+        if last.get(path) in (None, "") or written != last[path]:
             of_person.append(path)
         else:
-            now[place.line - 1] = own[path] = line
-    return "".join(f"{line}\n" for line in now), own, of_person
+            own[path] = line
+            now[at] = line + end.removeprefix(written)
+    return "\n".join(now), own, of_person

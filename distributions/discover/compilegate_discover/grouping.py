@@ -9,6 +9,7 @@ of data and code are no sign: they change every night. Two scripts are never one
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
@@ -16,7 +17,14 @@ from dataclasses import dataclass
 from itertools import combinations, pairwise
 
 from compilegate_discover.job import Job, Setup
-from compilegate_discover.names import is_usual, longest_common, settled, stem_of
+from compilegate_discover.names import (
+    SHORTEST_CUT,
+    is_usual,
+    may_be_cut,
+    own_part,
+    settled,
+    stem_of,
+)
 
 # What speaks for one workload, and against it; ENOUGH together join two sets of jobs.
 ENOUGH = 3.0
@@ -61,6 +69,7 @@ class Signs:
 
     stem: str
     usual: bool
+    cut: bool
     repository: str
     tags: frozenset[tuple[str, str]]
     role: str
@@ -100,7 +109,7 @@ def group_jobs(jobs: Iterable[Job]) -> list[Group]:
 
 def _of_script(jobs: Sequence[Job]) -> Iterator[Group]:
     stems = {job.name: stem_of(job.name) for job in jobs}
-    final = settled(Counter(stems.values()))
+    final = {key: own_part(to) for key, to in settled(Counter(stems.values())).items()}
     setups: dict[Setup, tuple[Hashable, ...]] = {}
     sets = defaultdict[Signs, list[Job]](list)
     for job in jobs:
@@ -109,14 +118,20 @@ def _of_script(jobs: Sequence[Job]) -> Iterator[Group]:
             setups[setup] = _signs_of(setup)
         stem = final[stems[job.name]]
         usual = is_usual(job.name, stem, setup.repository)
-        sets[Signs(stem, usual, *setups[setup])].append(job)  # type: ignore[arg-type]
+        cut = may_be_cut(job.name, stem)
+        sets[Signs(stem, usual, cut, *setups[setup])].append(job)  # type: ignore[arg-type]
     for some in _joined(sets):
         inside = sorted((job for one in some for job in sets[one]), key=lambda job: job.created)
-        names = Counter(final[stems[job.name]] for job in inside)
-        newest = Counter({name: names[name] for name in {final[stems[inside[-1].name]]}})
-        script = jobs[0].setup.program or jobs[0].setup.repository
-        signs = sorted({f"{inside[0].setup.region} {script} {one.stem}" for one in some})
-        yield Group(longest_common(newest), tuple(inside), tuple(signs))
+        signs = sorted({text for one in some for text in _found_by(inside[0].setup, one)})
+        yield Group(final[stems[inside[-1].name]], tuple(inside), tuple(signs))
+
+
+def _found_by(setup: Setup, signs: Signs) -> Iterator[str]:
+    """What finds the workload again: its name, where that is its own, and all signs together."""
+    script = (setup.region, setup.program or setup.repository, signs.stem)
+    every = (*script, signs.role, sorted(signs.tags), sorted(signs.data), sorted(signs.subject))
+    for sign in (every,) if signs.usual else (script, every):
+        yield hashlib.sha256(repr(sign).encode()).hexdigest()[:16]
 
 
 def _signs_of(setup: Setup) -> tuple[Hashable, ...]:
@@ -178,7 +193,7 @@ def _pairs(ordered: Sequence[Signs]) -> Iterator[tuple[Signs, Signs]]:
     """Sets that share a sign which may join them."""
     blocks = defaultdict[Hashable, list[Signs]](list)
     for one in ordered:
-        blocks["name", one.stem].append(one)
+        blocks["name", one.stem[:SHORTEST_CUT]].append(one)
         for uri in one.data:
             blocks["data", uri].append(one)
     for block in blocks.values():
@@ -188,7 +203,7 @@ def _pairs(ordered: Sequence[Signs]) -> Iterator[tuple[Signs, Signs]]:
 
 def _timing(first: Signs, second: Signs, span: Mapping[Signs, tuple[float, float]]) -> float:
     """Two names of one workload follow each other; two workloads run side by side."""
-    if first.stem == second.stem:
+    if _same_name(first, second):
         return 0.0
     (begin, end), (later_begin, later_end) = span[first], span[second]
     return AFTERWARDS if end < later_begin or later_end < begin else AT_ONCE
@@ -197,7 +212,7 @@ def _timing(first: Signs, second: Signs, span: Mapping[Signs, tuple[float, float
 def points(first: Signs, second: Signs) -> float:
     """How much speaks for one workload, but for the times."""
     total = OTHER_NAME
-    if first.stem == second.stem:
+    if _same_name(first, second):
         total = USUAL_NAME if first.usual or second.usual else SAME_NAME
     if first.repository != second.repository:
         total += OTHER_IMAGE
@@ -213,6 +228,14 @@ def points(first: Signs, second: Signs) -> float:
         _shared(first.settings, second.settings) >= SHARED
     )
     return total + (SAME_SETTINGS if alike else OTHER_SETTINGS)
+
+
+def _same_name(first: Signs, second: Signs) -> bool:
+    """Whether the names are equal, as far as one was cut."""
+    if first.stem == second.stem:
+        return True
+    shorter, longer = sorted((first, second), key=lambda one: len(one.stem))
+    return shorter.cut and longer.stem.startswith(shorter.stem)
 
 
 def _shared(first: frozenset[str], second: frozenset[str]) -> float:

@@ -13,22 +13,44 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
+from compilegate_init.proposal import NAMES
+
 LONGEST = 63  # CreateTrainingJob's bound of a name
+# A base that was cut for it has at least so many characters: of what is added a UUID is longest.
+SHORTEST_CUT = 12
 ANY = "#"
 # Of an end that is drawn for each run: its least length, and of how many it is seen.
 SHORTEST_END, ENDS = 4, 4
 PIPELINE = re.compile(r"pipelines-[a-z0-9]{12}-(?P<step>.+)-[A-Za-z0-9]{10}")
-_DAY = r"20\d\d-?(?:0[1-9]|1[0-2])-?(?:0[1-9]|[12]\d|3[01])"
+_DAY = r"20\d\d(?P<mark>-?)(?:0[1-9]|1[0-2])(?P=mark)(?:0[1-9]|[12]\d|3[01])"
+# Not the year of another day.
+_TIME = r"(?!20\d\d-?[01]\d-?[0-3]\d)(?:[01]\d|2[0-3])-?[0-5]\d(?:-?[0-5]\d)?"
 _HEX = "[0-9a-f]"
+# Settings that are tried out on one workload, with a value: lr-0-01, lr-1e-5, seed-3.
+_SETTING = "|".join(
+    sorted(
+        {
+            name.replace("_", "-")
+            for kind in ("batch_size", "learning_rate", "seed", "steps", "epochs")
+            for name in NAMES[kind]
+        }
+        | {"dropout", "momentum", "warmup", "wd", "weight-decay"},
+        key=len,
+        reverse=True,
+    )
+)
+_VALUE = r"(?:\d+-\d+e-?\d+|0-\d+|\d+(?:e-?\d+)?)"
 # In this order: what is longer before what is a part of it.
 _EACH_RUN = [
     re.compile(rf"(?<![a-z0-9])(?:{pattern})(?![a-z0-9])")
     for pattern in (
         rf"{_HEX}{{8}}-{_HEX}{{4}}-{_HEX}{{4}}-{_HEX}{{4}}-{_HEX}{{12}}",
-        rf"{_DAY}(?:[-t]?\d\d-?\d\d(?:-?\d\d)?(?:-?\d{{3,6}})?z?)?",
+        rf"{_DAY}(?:[-t]?{_TIME}(?:-?\d{{3}}(?:\d{{3}})?)?z?)?",
         rf"1[5-9]\d{{8}}(?:\d{{3}}|\d{{6}}|\d{{9}})?(?:-{_HEX}{{4}})?",
         r"2\d(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])-[0-2]\d[0-5]\d(?:[0-5]\d)?",
-        rf"(?=[a-f]*\d)(?=\d*[a-f]){_HEX}{{7,40}}",
+        r"20\d\d-?(?:0[1-9]|1[0-2]|w[0-5]\d)",
+        rf"(?=[a-f]*\d){_HEX}{{7,40}}",
+        rf"(?:{_SETTING})-?{_VALUE}",
         r"(?:retry|attempt|try|rerun|resume|restart)(?:-?\d{1,3})?",
     )
 ]
@@ -58,6 +80,11 @@ def stem_of(name: str) -> str:
     if cut:
         text = _CUT.sub("", text)
     return "-".join(part for part in text.split("-") if part)
+
+
+def may_be_cut(name: str, stem: str) -> bool:
+    """Whether its tool may have cut the name's base to make room for what is new in each run."""
+    return len(name) >= LONGEST - 1 and len(stem) >= SHORTEST_CUT
 
 
 def is_usual(name: str, stem: str, repository: str) -> bool:
@@ -92,11 +119,15 @@ def settled(stems: Mapping[str, int]) -> dict[str, str]:
 def _random_ends(stems: Mapping[str, int]) -> dict[str, str]:
     """Stems that end in one of many words of one length, which hardly come back."""
     ends = defaultdict[tuple[str, int], list[str]](list)
-    for stem, jobs in stems.items():
+    for stem in stems:
         start, _, end = stem.rpartition("-")
-        if jobs <= 2 and len(end) >= SHORTEST_END:
+        if start and len(end) >= SHORTEST_END:
             ends[start, len(end)].append(stem)
-    many = {key: some for key, some in ends.items() if len(some) >= ENDS and key[0]}
+    many = {
+        key: some
+        for key, some in ends.items()
+        if len(some) >= max(ENDS, sum(stems[one] for one in some) / 2)
+    }
     return {stem: f"{start}-{ANY}" for (start, _), some in many.items() for stem in some}
 
 
@@ -130,7 +161,6 @@ def _settled(group: Sequence[str], stems: Mapping[str, int]) -> dict[str, str]:
     }
 
 
-def longest_common(stems: Counter[str]) -> str:
-    """The name that most jobs have, without its counted parts."""
-    stem = max(stems, key=lambda one: (stems[one], one))
+def own_part(stem: str) -> str:
+    """A settled stem without the parts that each run has for itself."""
     return "-".join(part for part in stem.split("-") if ANY not in part)

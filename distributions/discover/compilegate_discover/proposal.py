@@ -53,6 +53,13 @@ _TAG = re.compile(r"(?P<version>\d+(\.\d+)+(-\d(?![\w.]))?)")
 _TRANSFORMERS = re.compile(r"transformers(\d+(?:\.\d+)*)")
 _PYTHON = re.compile(r"py[23]\d{1,2}")
 _SECRET = re.compile(r"token|secret|passw|credential|api_?key|access_?key", re.IGNORECASE)
+# What the launcher takes for itself.
+OF_LAUNCHER = (
+    "script", "script_kind", "argument_names", "argument_style", "precision_names", "positional",
+    "metric_patterns", "full_run_samples", "full_run_steps",
+)  # fmt: skip
+# A batch of all GPUs is not the one of a GPU.
+_OF_ALL = "global_"
 _ON = ("true", "1", "yes", "on")
 _COMPILES = ("torch_compile", "use_compile", "compile_model", "use_torch_compile", "compile")
 # Words in a model's name by its family.
@@ -295,7 +302,7 @@ def _precision(setup: Setup) -> Value:
 
 
 def _number_of(setup: Setup, key: str, meaning: str, stand_in: float) -> Value:
-    found = setup.setting(*NAMES[key])
+    found = setup.setting(*(name for name in NAMES[key] if not name.startswith(_OF_ALL)))
     try:
         number = plain_value(found[1]) if found and found[1] else None
     except ValueError:
@@ -314,6 +321,8 @@ def _hyperparameters(setup: Setup, code: Code | None) -> Iterator[tuple[str, Val
     else:
         yield "script", to_write("the Python file that the job starts", "train.py")
     names = {key: found[0] if found else None for key, found in passed.items()}
+    precise = setup.setting(*NAMES["precision"])
+    names |= {"precision": precise[0]} if precise else {}
     if code is None and any(names.values()):
         yield "argument_names", computed(json.dumps(names), "null: the job was started without it")
     elif code is None:
@@ -322,12 +331,11 @@ def _hyperparameters(setup: Setup, code: Code | None) -> Iterator[tuple[str, Val
     if code is None:
         text = "training samples times epochs; remove it for a Trainer, which counts itself"
         yield "full_run_samples", to_write(text, 1)
-    trials = {found[0] for found in passed.values() if found}
-    for precise in ("precision", "bf16", "fp16"):
-        found = setup.setting(*NAMES[precise])
-        trials |= {found[0]} if found else set()
+    switches = (setup.setting(switch) for switch in ("bf16", "fp16"))
+    trials = {found[0] for found in (*passed.values(), precise, *switches) if found}
     for name, value in setup.settings:
-        unusable = name in trials or [*hyperparameter_problems({name: value})]
+        is_set = name in trials or name in OF_LAUNCHER
+        unusable = is_set or [*hyperparameter_problems({name: value})]
         if not unusable and value and value.isprintable() and not _SECRET.search(name):
             yield name, read_(_plain(value), "of the newest run")
 

@@ -23,6 +23,13 @@ from compilegate_init.proposal import OPEN, Value, document_of, places, with_cap
 Document = dict[str, Any]
 # Why there is nothing to save, where no rule of the eligibility says it.
 ENDED, ALREADY, INVALID = "ended", "compiles_already", "not_a_workload"
+BUILT_IN = "built_in_algorithm"
+# Repositories of SageMaker's own algorithms (developer guide, built-in algorithms).
+ALGORITHMS = (
+    "blazingtext", "factorization-machines", "forecasting-deepar", "image-classification",
+    "ipinsights", "kmeans", "knn", "lda", "linear-learner", "ntm", "object-detection",
+    "object2vec", "pca", "randomcutforest", "semantic-segmentation", "seq2seq",
+)  # fmt: skip
 
 
 def capped(proposal: Proposal, settings: Settings) -> Proposal:
@@ -100,7 +107,10 @@ def _stop(
 ) -> Mapping[str, str] | None:
     if figures.ended:
         return {"code": ENDED, "message": f"no run since {iso(figures.last)[:10]}"}
-    compiler = compiles_today(group.newest.setup)
+    setup = group.newest.setup
+    if setup.repository.rpartition("/")[2] in ALGORITHMS or not setup.image:
+        return {"code": BUILT_IN, "message": "an algorithm whose code is not yours to change"}
+    compiler = compiles_today(setup)
     if compiler:
         return {"code": ALREADY, "message": f"{compiler} is on already"}
     if eligibility is None:
