@@ -34,6 +34,7 @@ from compilegate.usecases.flag.approval import answer_approval, question
 from compilegate.usecases.flag.change_flag import Changed, flag_versions, latest_flag, repair_flag
 from compilegate.usecases.flag.override import find_candidate, revert_by_hand, set_by_hand
 from compilegate.usecases.records import owner_of_workload
+from compilegate.usecases.reports import rewrite_reports
 
 # One workload's flag: parameter, ledger and latest override, and the words for its changes.
 
@@ -184,14 +185,22 @@ def revert(
 def _report_change(
     invocation: Invocation, cloud: Cloud, workload: str, made: Changed, override: Override
 ) -> None:
-    """Notify the owner and show the record; typer.Exit(1) if the parameter was not written."""
-    version = flag_versions(workload, cloud.services)[made.version - 1]
+    """Notify the owner and show the record; typer.Exit(1) if the parameter was not written.
+
+    The flag has changed in any case, so what fails after that is only reported.
+    """
+    versions = flag_versions(workload, cloud.services)
+    version, unsaved = versions[made.version - 1], None
+    try:
+        rewrite_reports(workload, versions, cloud.services)
+    except Exception as error:  # noqa: BLE001 - see above
+        unsaved = f"{type(error).__name__}: {error}"
     unsent = None if cloud.topic else "the stack has no topic"
     if cloud.topic is not None:
         try:
             owner = owner_of_workload(workload, cloud.services.store)
             cloud.topic.publish(flag_changed(workload, version, owner=owner, stage=cloud.stage))
-        except Exception as error:  # noqa: BLE001 - the flag has changed in any case
+        except Exception as error:  # noqa: BLE001 - see above
             unsent = f"{type(error).__name__}: {error}"
     document = {
         "workload": workload, "changed": made.changed, "version": made.version,
@@ -200,6 +209,7 @@ def _report_change(
         "overrides": dict(made.flag.overrides), "since": made.flag.since,
         "written": made.unwritten is None, "unwritten_because": made.unwritten,
         "notified": unsent is None, "not_notified_because": unsent,
+        "report_not_written_because": unsaved,
     }  # fmt: skip
     repair = cloud.command(f"flag repair {workload}")
     invocation.answer(document, "flag_changed", change=change_line(version), repair=repair)

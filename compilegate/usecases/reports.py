@@ -61,6 +61,14 @@ def save_report(
     return report, *records.save_pages(report.texts, key_of, services)
 
 
+def rewrite_reports(workload: str, changes: Versions, services: Services) -> None:
+    """Write the pages of the trials whose candidate the flag's latest change is about, with it."""
+    for name in dict.fromkeys(str(one.trial) for one in promotions(changes)):
+        trial = records.Trial(workload, name, "")
+        if _followed(trial, changes) is changes[-1]:
+            save_report(trial, services, changes)
+
+
 def trial_report(trial: records.Trial, services: Services, changes: Versions = ()) -> TrialReport:
     """What the kept documents of a trial say; raises ValueError where none says how it ended.
 
@@ -87,9 +95,11 @@ def trial_report(trial: records.Trial, services: Services, changes: Versions = (
 
 
 def _followed(trial: records.Trial, changes: Versions) -> FlagVersion | None:
-    """The last change before another trial's of what the trial has turned on; None without any."""
-    own = [one.version for one in promotions(changes) if one.trial == trial.trial]
-    since = (one for one in changes if own and one.version > own[0])
+    """The last change before another trial's of what the trial, or a person by it, turned on."""
+    own = [one for one in promotions(changes) if one.trial == trial.trial]
+    if not own:
+        return None
+    since = (one for one in changes if one.version >= own[0].version + (not own[0].by_human))
     return next(reversed([*takewhile(lambda one: one.by != EVALUATE, since)]), None)
 
 

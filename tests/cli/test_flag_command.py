@@ -12,6 +12,7 @@ import typer
 
 from compilegate.cli.common import cloud as who
 from compilegate.cli.common.cloud import Cloud
+from compilegate.domain import naming
 from compilegate.domain.flag import Flag
 from compilegate.usecases.flag.change_flag import change_flag
 from tests.cli.conftest import Invoke
@@ -59,6 +60,28 @@ def test_a_person_turns_the_flag_off_under_their_name_and_the_owner_is_notified(
     assert (0 if error else 2) == len(topic.sent)
 
 
+def test_the_page_of_the_trial_says_that_a_person_turned_its_candidate_off(
+    invoke: Invoke, promoted: Cloud, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (trial,) = (entry["trial"] for entry in entries(promoted))
+    page, store = naming.report_key("bert-docs", trial, "md"), promoted.services.store
+    with monkeypatch.context() as patched:
+        patched.setattr(store, "put", denied)
+        failed = json.loads(revert(invoke, "-y", "--json").stdout)
+    followed = json.loads(revert(invoke, "-y", "--json").stdout)
+
+    written = store.get(page).decode()
+    assert f"it is off (state reverted), by {getpass.getuser()}: “{WHY}”" in written
+    assert (True, True) == (failed["changed"], failed["written"])
+    assert ("PermissionError: may not write", None) == (
+        failed["report_not_written_because"], followed["report_not_written_because"],
+    )  # fmt: skip
+
+
+def denied(*_: object) -> None:
+    raise PermissionError("may not write")
+
+
 class KeptTopic:
     """Keeps what is sent, or fails."""
 
@@ -75,9 +98,6 @@ class KeptTopic:
 def test_an_override_that_is_recorded_but_not_written_says_so_and_is_reported(
     invoke: Invoke, promoted: Cloud, providers: FakeProviders, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def denied(name: str, value: str) -> None:
-        raise PermissionError("may not ssm:PutParameter")
-
     topic = KeptTopic()
     providers.aws_cloud = replace(promoted, topic=topic)
     with monkeypatch.context() as patched:
@@ -87,9 +107,9 @@ def test_an_override_that_is_recorded_but_not_written_says_so_and_is_reported(
     assert 1 == shown.exit_code
     message = " ".join(shown.stdout.split())
     assert "Recorded as version 2: " in message
-    assert "The parameter could not be written: may not ssm:PutParameter." in message
+    assert "The parameter could not be written: may not write." in message
     assert "  compilegate flag repair bert-docs\n" in shown.stdout
-    assert (False, "may not ssm:PutParameter", 2) == (
+    assert (False, "may not write", 2) == (
         document["written"], document["unwritten_because"], document["version"],
     )  # fmt: skip
     assert ["changed", "changed"] == [one.kind for one in topic.sent]

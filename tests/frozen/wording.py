@@ -26,6 +26,7 @@ SENTENCES = frozenset(
         "text",
         "title",
         "not_notified_because",
+        "report_not_written_because",
         "unit",
         "why",
         "why_not",

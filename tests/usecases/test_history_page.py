@@ -187,6 +187,17 @@ def test_the_trials_own_page_is_written_again_with_what_followed(services: Any) 
     assert f"as of {minute(flags[-1].at)}" in written
 
 
+def test_the_trials_own_page_says_that_a_person_turned_it_on(services: Any) -> None:
+    decided(services)
+    promoted(services, 0)
+    (flag,) = services.ledger.history(WORKLOAD).flags
+    by_hand = replace(flag, by="human:ada", reason="for the demo")
+
+    report = render(trial_report(Trial(WORKLOAD, TRIAL, ""), services, [by_hand]))
+
+    assert "it is on (state probation), by ada: “for the demo”" in report.markdown
+
+
 def decided(services: Any) -> None:
     """The records of the trial behind the promotion."""
     key = naming.record_key(WORKLOAD, TRIAL, "decision")

@@ -124,8 +124,8 @@ def announce_review(
     try:
         more_links = [write_history(workload, services)]
         lines.append(f"The whole history: {more_links[0]}")
-        if change.changed:  # the trial's own page says what followed
-            reports.save_report(of_trial, services, flag_versions(workload, services))
+        if change.changed:
+            reports.rewrite_reports(workload, flag_versions(workload, services), services)
     except Exception:  # a failure to write it must not hold up the message
         logger.exception("the pages of %s were not all written", workload)
     return decision_notification(
