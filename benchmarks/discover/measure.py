@@ -17,6 +17,8 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import boto3
+
 from benchmarks.discover.accounts import NOW, STYLES, generate
 from benchmarks.discover.scoring import score
 from compilegate.facts import load_facts
@@ -83,6 +85,7 @@ class Pages:
 def reading(jobs: int) -> dict[str, Any]:
     """Seconds, requests and the process's memory of one account with the real rate."""
     pages = Pages(jobs)
+    boto3.client("sagemaker", region_name=REGION)  # its model is a part of the memory
     account = Account(lambda *_: pages, most=2000)
     begun = time.perf_counter()
     until = datetime.fromtimestamp(NOW, UTC) + timedelta(days=1)

@@ -33,8 +33,7 @@ PAGE = 100
 # Each search is of so many days: one answer in many pages would have to stay whole to the end.
 SLICE = timedelta(days=7)
 DENIED = (
-    "AccessDenied", "AccessDeniedException", "UnauthorizedOperation", "UnrecognizedClientException",
-    "UnknownOperationException", "OptInRequired",
+    "AccessDenied", "AccessDeniedException", "UnauthorizedOperation", "UnknownOperationException",
 )  # fmt: skip
 UNREACHED = (Unconnected, HTTPClientError)
 NAMESPACE = "/aws/sagemaker/TrainingJobs"
@@ -67,12 +66,16 @@ class Pace:
 
 @dataclass
 class Account:
-    """One account of the environment's credentials; ``notes`` say what is missing, for people."""
+    """One account of the environment's credentials; ``notes`` say what is missing, for people.
+
+    ``unread`` are regions of which no job could be read.
+    """
 
     clients: Clients
     most: int
     pace: Pace = field(default_factory=Pace)
     notes: list[str] = field(default_factory=list)
+    unread: set[str] = field(default_factory=set)
     requests: int = 0
 
     def jobs(self, region: str, since: datetime, until: datetime) -> Iterator[Job]:
@@ -85,10 +88,10 @@ class Account:
                 job = reader.job(record)
                 if job is not None:
                     yield job
-        except UNREACHED:
-            self.notes.append(f"{region} has no SageMaker or cannot be reached: {_kept(read)}")
-        except ClientError as error:
-            self.notes.append(f"jobs of {region} cannot be read ({_why(error)}): {_kept(read)}")
+        except (ClientError, *UNREACHED) as error:
+            self.unread |= set() if read else {region}
+            left = f"only its newest {plural(read, 'job')} count" if read else "it is left out"
+            self.notes.append(f"jobs of {region} cannot be read ({_why(error)}): {left}")
 
     def _call(self, client: Any, operation: str, per_second: float, **request: Any) -> Any:
         self.pace.wait(per_second)
@@ -250,10 +253,6 @@ class Account:
                 "discounts and savings plans"
             )
             return {}
-
-
-def _kept(read: int) -> str:
-    return f"only its newest {plural(read, 'job')} count" if read else "it is left out"
 
 
 def _why(error: Exception) -> str:

@@ -80,12 +80,11 @@ class Folder:
             raise InvalidInputError("is not of discover, or damaged", file=str(index), fix=fix)
         return cls(path, by_name)
 
-    def name_of(self, group: Group) -> str | None:
-        """The name that an earlier run gave the workload."""
-        signs = set(group.signs)
-        alike = {name: len(signs & {*row["signs"]}) for name, row in self.earlier.items()}
-        best = max(alike, key=lambda name: alike[name], default=None)
-        return best if best is not None and alike[best] else None
+    def names_of(self, group: Group) -> Iterator[tuple[int, str]]:
+        """Names of an earlier run that may be the workload's, with how many signs are the same."""
+        for name, row in self.earlier.items():
+            if alike := len({*group.signs} & {*row["signs"]}):
+                yield alike, name
 
     def write(self, name: str, proposal: Proposal, head: str) -> Document:
         """Write or update a file: its state, its own lines by path, and a person's paths."""
@@ -160,7 +159,7 @@ def discover(
             settings, now,
         )
     ]  # fmt: skip
-    if not found and len(account.notes) >= len(every):
+    if account.unread >= {*every}:
         raise EnvironmentNotReadyError(f"nothing could be read: {'; '.join(account.notes)}")
     found.sort(key=lambda one: (-one.figures.usd_seen, one.group.signs))
     with waiting("Asking CloudWatch and Cost Explorer"):
@@ -239,9 +238,13 @@ def _written(found: Sequence[Found], folder: Folder, sources: Providers | None) 
 def _names(found: Sequence[Found], folder: Folder) -> list[str]:
     """Of each workload the name that it had, or a fresh one."""
     names: dict[int, str] = {}
-    for place, one in enumerate(found):
-        name = folder.name_of(one.group)
-        if name is not None and name not in names.values():
+    likely = [
+        (-alike, place, name)
+        for place, one in enumerate(found)
+        for alike, name in folder.names_of(one.group)
+    ]
+    for _, place, name in sorted(likely):
+        if place not in names and name not in names.values():
             names[place] = name
     others = [place for place in range(len(found)) if place not in names]
     taken = {*names.values(), *folder.earlier}

@@ -98,7 +98,7 @@ def _saving(eligibility: Eligibility | None, figures: Figures) -> Range | None:
     if economics is None or figures.usd_per_year is None or not economics.annual_training_usd:
         return None
     plausible = economics.plausible_annual_saving_usd
-    share = figures.usd_per_year / economics.annual_training_usd
+    share = min(figures.usd_per_year / economics.annual_training_usd, 1.0)
     return Range(plausible.low * share, plausible.high * share) if plausible else None
 
 

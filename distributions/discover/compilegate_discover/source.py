@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import tarfile
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -62,5 +63,7 @@ def unpack(body: bytes, place: Path) -> None:
             size += member.size
             if len(members) > MOST_FILES or size > MOST_UNPACKED:
                 raise ValueError("the bundle is larger than code is")
-        place.mkdir(parents=True)
-        bundle.extractall(place, members, filter="data")
+        place.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=place.parent, prefix=".") as fresh:
+            bundle.extractall(Path(fresh) / "code", members, filter="data")
+            (Path(fresh) / "code").rename(place)

@@ -9,7 +9,7 @@ from typing import Any
 
 import botocore.session
 from botocore import xform_name
-from botocore.exceptions import ClientError
+from botocore.exceptions import ClientError, EndpointConnectionError
 from botocore.validate import validate_parameters
 
 MODELS = botocore.session.get_session()
@@ -17,7 +17,8 @@ PAGE = 100
 
 
 class AccountInMemory:
-    """``records`` by region; ``denied`` operations are refused; ``calls`` are kept in order."""
+    """``records`` by region; ``denied`` operations are refused, ``unreached``
+    regions do not answer; ``calls`` are kept in order."""
 
     def __init__(self, records: Mapping[str, list[dict[str, Any]]], **answers: Any) -> None:
         self.records = {
@@ -25,6 +26,7 @@ class AccountInMemory:
             for region, some in records.items()
         }
         self.denied: set[str] = set()
+        self.unreached: set[str] = set()
         self.calls: list[tuple[str, dict[str, Any]]] = []
         self.objects: dict[str, bytes] = answers.pop("objects", {})
         self.usage: dict[str, float] = answers.pop("usage", {})
@@ -48,6 +50,8 @@ class _Client:
         model = self._model.operation_model(operation)
         validate_parameters(request, model.input_shape)
         self._account.calls.append((operation, request))
+        if self._region in self._account.unreached:
+            raise EndpointConnectionError(endpoint_url=f"https://{self._region}")
         if operation in self._account.denied:
             error = {"Code": "AccessDeniedException", "Message": f"{operation} is not allowed"}
             raise ClientError({"Error": error}, operation)

@@ -161,6 +161,44 @@ def test_without_any_permission_nothing_is_written(invoke, tmp_path):
     assert not (tmp_path / "jobs").exists()
 
 
+def test_an_empty_account_without_search_is_empty(discover):
+    account = AccountInMemory({})
+    account.denied = {"Search"}
+    assert ([], 1) == (discover(account)["workloads"], len(discover(account)["notes"]))
+
+
+def test_a_region_that_cannot_be_reached_is_left_out(discover, invoke):
+    account = AccountInMemory({REGION: bert()})
+    account.unreached = {"eu-west-9"}
+    document = discover(account, "--region", REGION, "--region", "eu-west-9")
+    assert [DAYS] == [row["jobs"] for row in document["workloads"]]
+    assert any("eu-west-9" in note for note in document["notes"])
+    assert 1 == invoke(account, "discover", "--region", "eu-west-9").exit_code
+
+
+def test_workloads_of_one_name_keep_their_files(discover, tmp_path):
+    one = daily(names_of("sdk v2", "pytorch-training"), data="s3://data/docs/")
+    other = daily(names_of("sdk v3", "pytorch-training"), data="s3://data/prices/")
+    account = AccountInMemory({REGION: [*one, *other[:15]]})
+    before = {row["name"]: row["jobs"] for row in discover(account)["workloads"]}
+    assert {"docs": 20, "prices": 15} == before
+    for job in other:
+        job["ResourceConfig"]["InstanceType"] = "ml.p4d.24xlarge"
+    more = discover(AccountInMemory({REGION: [*one, *other]}))["workloads"]
+    assert {"docs": 20, "prices": 20} == {row["name"]: row["jobs"] for row in more}
+    for row in more:
+        inputs = load_yaml(tmp_path / row["file"])["training"]["inputs"]
+        assert {"train": f"s3://data/{row['name']}/"} == inputs
+
+
+def test_the_page_has_the_sums_and_each_workload(discover, tmp_path):
+    document = discover(AccountInMemory({REGION: bert()}))
+    page = (tmp_path / "jobs" / "discovered.html").read_text()
+    assert f"${document['totals']['usd_per_year']:,.2f} a year" in page
+    assert "bert-docs" in page
+    assert document == json.loads((tmp_path / "jobs" / "discovered.json").read_text())
+
+
 def test_an_empty_account_writes_nothing(discover, invoke, tmp_path):
     assert [] == discover(AccountInMemory({}))["workloads"]
     assert "0 training jobs" in invoke(AccountInMemory({}), "discover").stdout
@@ -285,6 +323,7 @@ def test_a_bundle_that_cannot_be_read_is_said(discover, tmp_path, body):
     document = discover(account, "--with-source")
     assert any("its code is not read" in note for note in document["notes"])
     assert not [*tmp_path.rglob("up.py")]
+    assert not [*tmp_path.glob("jobs/source/.*")]
 
 
 @pytest.mark.parametrize("since", ["", "0d", "90", "-1d", "9999w", "1h"])
