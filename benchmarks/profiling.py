@@ -29,21 +29,25 @@ def costs() -> dict[str, Any]:
 
 def cost(folder: Path, compiler: str) -> dict[str, Any]:
     """One segment with its profile."""
-    output = folder / compiler
+    settings = {**SETTINGS, "compiler": compiler, "max_steps": SEGMENT_STEPS}
+    return figures(segment(folder / compiler, settings, COMPILEGATE_PROFILE="1"), compiler)
+
+
+def segment(output: Path, settings: dict[str, Any], **variables: str) -> Path:
+    """The evidence of a segment of the language model, on an empty compile cache."""
     variables = {
         **os.environ, "OMP_NUM_THREADS": "1", "SM_OUTPUT_DATA_DIR": str(output),
-        "TORCHINDUCTOR_CACHE_DIR": str(folder / "cache"), "COMPILEGATE_PROFILE": "1",
+        "TORCHINDUCTOR_CACHE_DIR": str(output / "cache"), **variables,
     }  # fmt: skip
     for channel in ("train", "validation"):
         place = output / channel
         place.mkdir(parents=True)
         (place / "text.jsonl").write_text(json.dumps({"text": TEXT}))
         variables[f"SM_CHANNEL_{channel.upper()}"] = str(place)
-    settings = {**SETTINGS, "compiler": compiler, "max_steps": SEGMENT_STEPS}
     words = [word for key, value in settings.items() for word in (f"--{key}", str(value))]
     program = ROOT / "training" / "causal_lm.py"
     subprocess.run([TRAINING_PYTHON, program, *words], check=True, env=variables)
-    return figures(output / "evidence", compiler)
+    return output / "evidence"
 
 
 def figures(evidence: Path, compiler: str) -> dict[str, Any]:

@@ -109,7 +109,7 @@ class Training:
 
     def _compiled(self):
         compiler = self._job.compiler
-        if self._knobs.compile_regions:  # the blocks are the model's own
+        if compiler.compiles_regions:  # the blocks are the model's own
             compiler.apply(self.model)
             return self._sharing
         return compiler.apply(self._sharing)

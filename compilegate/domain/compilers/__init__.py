@@ -74,7 +74,8 @@ class Compiler:
     Compilers are proposed and listed in the order of ``rank``. ``title`` is what people call it.
     ``proof`` says what shows that a run was compiled. ``kind`` is the library that it compiles and
     ``since`` the first version with it, by ``source``; None where a table of images says both
-    (``own_image``). ``modes`` are the values of ``compile_mode``. ``keeps_cache`` between jobs, so
+    (``own_image``). ``repeated_blocks`` are all that it compiles, ``moving_shapes`` what it is for.
+    ``modes`` are the values of ``compile_mode``. ``keeps_cache`` between jobs, so
     that only the first one compiles. ``variant_of`` names the compiler that this one is with other
     options. ``overheads`` and ``compute_speedup`` bound what it may cost and gain; without them
     nothing is assumed. ``examined_as`` are the compilers whose rules ``compilegate doctor`` applies
@@ -93,6 +94,8 @@ class Compiler:
     keeps_cache: bool = True
     own_image: bool = False
     variant_of: str | None = None
+    repeated_blocks: bool = False
+    moving_shapes: bool = False
     overheads: tuple[CompileOverhead, ...] = ()
     compute_speedup: ComputeSpeedup | None = None
     script_needs: ScriptNeeds | None = None

@@ -45,6 +45,7 @@ RULES: tuple[Callable[[CandidateJob], Iterable[Reason]], ...] = (
     frameworks.hyperparameters_rule,
     frameworks.script_rule,
     rules.shapes_rule,
+    rules.blocks_rule,
     payoff.amortisation_rule,
     rules.mode_rule,
     rules.precision_rule,
@@ -56,7 +57,7 @@ RULES: tuple[Callable[[CandidateJob], Iterable[Reason]], ...] = (
 # Warnings of these codes question the benefit itself: measure before believing. Others
 # (an unscaled learning rate, unpatched images) concern the side effects, not the benefit.
 DOUBTS = frozenset({
-    "batch_may_shrink", "communication_bound", "custom_loader", "data_bound",
+    "batch_may_shrink", "blocks_unknown", "communication_bound", "custom_loader", "data_bound",
     "distribution_unsupported", "dynamic_shapes", "family_unproven", "low_gpu_utilization",
     "memory_headroom", "no_same_version_baseline", "padding_longest", "run_too_short",
     "script_needs_port", "shapes_by_augmentation",

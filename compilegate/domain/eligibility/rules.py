@@ -15,6 +15,7 @@ from compilegate.domain.planning.arms import scaled_learning_rate
 from compilegate.domain.reasons import Reason
 
 AUGMENTED_FAMILIES = ("vision", "diffusion")
+FAMILIES_OF_BLOCKS = ("transformer", "diffusion", "vision")
 
 
 def instance_rule(job: CandidateJob) -> Iterator[Reason]:
@@ -148,13 +149,15 @@ def _refusals(run: CandidateJob) -> Iterator[tuple[str, str]]:
 
 
 def shapes_rule(job: CandidateJob) -> Iterator[Reason]:
-    """Each new tensor shape compiles again."""
-    shapes = job.workload.shapes
+    """Each new tensor shape compiles again, but for a compiler that is made for that."""
+    shapes, moving = job.workload.shapes, job.descriptor.moving_shapes
     if not job.compiled or not job.has_graph:
         return
-    if not shapes.static:
+    if moving and shapes.static and shapes.padding != "longest":
+        yield job.finds("shapes_fixed")
+    if not shapes.static and not moving:
         yield job.finds("dynamic_shapes")
-    if shapes.padding == "longest":
+    if shapes.padding == "longest" and not moving:
         yield job.finds("padding_longest")
     if not shapes.drop_last:
         yield job.finds("ragged_last_batch")
@@ -163,6 +166,13 @@ def shapes_rule(job: CandidateJob) -> Iterator[Reason]:
         yield job.finds("shapes_by_augmentation")
     if shapes.loader == "custom":
         yield job.finds("custom_loader")
+
+
+def blocks_rule(job: CandidateJob) -> Iterator[Reason]:
+    """Repeated blocks can be compiled alone only in a model that has them."""
+    family = job.workload.model.family
+    if job.descriptor.repeated_blocks and job.has_graph and family not in FAMILIES_OF_BLOCKS:
+        yield job.finds("blocks_unknown")
 
 
 def mode_rule(job: CandidateJob) -> Iterator[Reason]:

@@ -20,7 +20,8 @@ class Region:
     """One function, or the models of one class, which share what is compiled of them.
 
     ``graphs``: how many were compiled; ``trains``: whether it was called with gradients;
-    ``proven``: whether one of its graphs was compiled for such a call, not for an evaluation.
+    ``proven``: whether one of its graphs was compiled for such a call, not for an evaluation;
+    ``symbolic``: how many graphs have a size that may change.
     """
 
     def __init__(self, torch, compile_, name, *, mode="default", dynamic=None, options=None):
@@ -28,7 +29,7 @@ class Region:
         self._dynamic = dynamic
         self._backend = _CountingBackend(torch, mode, options, dynamic, self._compiled)
         self._called = None  # the model, at each call until it is proven
-        self.graphs, self.trains, self.proven = 0, False, False
+        self.graphs, self.trains, self.proven, self.symbolic = 0, False, False, 0
 
     def compile(self, what, module=None):
         """``what`` compiled: a model, or a function of the model ``module``."""
@@ -52,8 +53,9 @@ class Region:
 
         return noted
 
-    def _compiled(self):
+    def _compiled(self, inputs):
         self.graphs += 1
+        self.symbolic += any(isinstance(value, self._torch.SymInt) for value in inputs)
         self.proven = self.proven or self._in_training()
 
     def _in_training(self):
@@ -87,7 +89,7 @@ class _CountingBackend:
 
     def __call__(self, graph, inputs, **kwargs):
         compiled = self._inductor(graph, inputs, **kwargs)
-        self._report()
+        self._report(inputs)
         return compiled
 
     def __deepcopy__(self, _memo):

@@ -210,11 +210,16 @@ class TorchCompile(NoCompiler):
         """Graphs handed to the arm's own backends so far."""
         return sum(one.graphs for one in [*self._kinds.values(), self._optimizer])
 
+    def symbolic_graphs(self):
+        """Those among them with a size that may change."""
+        return sum(one.symbolic for one in self._kinds.values())
+
     def _proof(self):
         frames = self._utils.counters.get("frames", {})
         dynamic = self.how["dynamic"]
         how = "".join(f", {name} {value}" for name, value in (self.how["options"] or {}).items())
         how += "" if dynamic is None else f", dynamic {str(dynamic).lower()}"
+        how += f" ({self.symbolic_graphs()} graphs of any size)" if dynamic else ""
         how += f", {self._blocks} repeated blocks" if self._regions else ""
         how += f", {self._optimizer.graphs} optimizer graphs" if self._compiles_optimizer else ""
         kinds = ", ".join(f"{one.graphs} of {one.name}" for one in self._kinds.values())

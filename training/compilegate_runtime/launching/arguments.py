@@ -215,7 +215,8 @@ def _trainer_defaults(settings, others):
         values["output_dir"] = str(folder)
     if settings.precision in ("fp16", "bf16", "tf32"):
         values[settings.precision] = "True"
-    if backend_named(settings.compiler).compiles_modules and not settings.compile_regions:
+    backend = backend_named(settings.compiler)
+    if backend.compiles_modules and not (settings.compile_regions or backend.regions_alone):
         values["torch_compile"] = "True"
         values["torch_compile_mode"] = settings.compile_mode
     return values
