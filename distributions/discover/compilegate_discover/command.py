@@ -256,7 +256,8 @@ def _names(found: Sequence[Found], folder: Folder) -> list[str]:
 def _clean(group: Group) -> str:
     """A name that a workload may have: what the jobs' names share, else what sets them apart."""
     setup = group.newest.setup
-    places = (place_of(uri).split("/")[-1] for _, uri in setup.channels)
+    # Without scheme and bucket.
+    places = [part for _, uri in setup.channels for part in place_of(uri).split("/")[:1:-1]]
     texts = [group.name, Path(setup.program).stem, *places]
     telling = [text for text in texts if not is_usual(text, text.lower(), setup.repository)]
     for text in (*telling, *texts):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -108,11 +108,13 @@ class Reader:
     def job(self, record: Record) -> Job | None:
         """The job; None where it is left out, or has no name or no time."""
         name, created = record.get("TrainingJobName"), record.get("CreationTime")
-        tags = _pairs((_text(one.get("Key")), one.get("Value")) for one in _maps(record, "Tags"))
+        tags = self._pairs(
+            (_text(one.get("Key")), one.get("Value")) for one in _maps(record, "Tags")
+        )
         if not isinstance(name, str) or not isinstance(created, datetime) or is_other(record, tags):
             return None
         kept = {_text(key): value for key, value in _map(record, "HyperParameters").items()}
-        environment = _pairs(_map(record, "Environment").items())
+        environment = self._pairs(_map(record, "Environment").items())
         resources = _map(record, "ResourceConfig")
         setup = self._setup(record, kept, environment, tags, resources)
         groups = _maps(resources, "InstanceGroups") or [resources]
@@ -120,7 +122,7 @@ class Reader:
             (_text(one.get("InstanceType")), int(one.get("InstanceCount") or 1)) for one in groups
         )
         metrics = tuple(
-            (_text(one.get("MetricName")), float(one["Value"]))
+            (self._one(_text(one.get("MetricName"))), float(one["Value"]))
             for one in _maps(record, "FinalMetricDataList")
             if _number(one.get("Value")) is not None
         )
@@ -143,30 +145,35 @@ class Reader:
         )
 
     def _one(self, value: Any) -> Any:
+        """The first value that is equal, so that equal ones take the place of one."""
         return self._values.setdefault(value, value)
+
+    def _pairs(self, items: Iterable[tuple[str, Any]]) -> Pairs:
+        pairs = sorted((self._one(key), self._one(_text(value))) for key, value in items)
+        return self._one(tuple(pairs))  # type: ignore[no-any-return]
 
     def _setup(
         self, record: Record, kept: Record, environment: Pairs, tags: Pairs, resources: Record
     ) -> Setup:
         image = _text(_map(record, "AlgorithmSpecification").get("TrainingImage"))
         limits = _map(record, "StoppingCondition")
-        settings = _pairs(
+        settings = self._pairs(
             (key, _unquoted(value))
             for key, value in kept.items()
             if not key.startswith(OWN_SETTINGS)
         )
         setup = Setup(
             region=self._region,
-            program=_program(record, kept, environment),
-            repository=repository_of(image),
-            image=image,
+            program=self._one(_program(record, kept, environment)),
+            repository=self._one(repository_of(image)),
+            image=self._one(image),
             launcher=next((name for key, name in LAUNCHERS.items() if _is_on(kept.get(key))), ""),
             managed_compiler=_is_on(kept.get(MANAGED_COMPILER)),
             settings=settings,
             environment=environment,
-            channels=_pairs(_channels(record)),
-            output=_text(_map(record, "OutputDataConfig").get("S3OutputPath")),
-            role=_text(record.get("RoleArn")),
+            channels=self._pairs(_channels(record)),
+            output=self._one(_text(_map(record, "OutputDataConfig").get("S3OutputPath"))),
+            role=self._one(_text(record.get("RoleArn"))),
             tags=tags,
             experiment=_text(_map(record, "ExperimentConfig").get("ExperimentName")),
             volume_gb=resources.get("VolumeSizeInGB"),
@@ -254,7 +261,3 @@ def _map(record: Record, key: str) -> Record:
 def _maps(record: Record, key: str) -> list[Record]:
     value = record.get(key)
     return [one for one in value if isinstance(one, Mapping)] if isinstance(value, list) else []
-
-
-def _pairs(items: Any) -> Pairs:
-    return tuple(sorted((key, _text(value)) for key, value in items))

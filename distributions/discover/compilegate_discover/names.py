@@ -59,12 +59,14 @@ _CUT = re.compile(r"-(?:2|20|202\d{0,10})?$")
 _PART = re.compile(r"([a-z]*)(\d+)")
 # Names that many workloads have: defaults of the SDK and of its examples.
 _WORDS = """
-algorithm container cpu custom daily data deep default demo dev distributed ecr estimator exec
-execution experiment fine finetune finetuning fit framework gpu huggingface job jobs learn
-learning lightning machine main ml mlops model models my neuron new nightly pipeline pipelines
-prod production py python pytorch retrain retraining run runs sagemaker scikit script sklearn
-stage staging step task tensorflow test torch train trainer training trainingjob trainings
-trainingstep trainjob trainmodel trainstep tune tuning weekly workflow workload xgboost
+algorithm container cpu custom daily data dataset datasets date day deep default demo dev
+distributed dt ecr estimator eval exec execution experiment features fine finetune finetuning
+fit framework gpu huggingface input inputs job jobs latest learn learning lightning machine main
+ml mlops model models month my neuron new nightly output outputs part parts path pipeline
+pipelines processed prod production py python pytorch raw retrain retraining run runs sagemaker
+scikit script sklearn stage staging step task tensorflow test torch train trainer training
+trainingjob trainings trainingstep trainjob trainmodel trainstep tune tuning val validation week
+weekly workflow workload xgboost year
 """
 _USUAL = frozenset(_WORDS.split())
 

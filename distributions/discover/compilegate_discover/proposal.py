@@ -254,7 +254,7 @@ def _framework(setup: Setup, facts: Facts, *, has_gpu: bool) -> Section:
 
 def _own_image(setup: Setup) -> Section:
     row = {"framework": "TODO", "version": "TODO", "uri": setup.image}
-    return {"images": Value([row], "read: the job's own image", READ, [])}
+    return {"images": Value([row], "the job's own image", OPEN, [])}
 
 
 def _family(setup: Setup, framework: Section, code: Code | None) -> Value:
