@@ -21,7 +21,7 @@ from compilegate.domain.trial.evidence import (
     UnreadableRun,
     read_records,
 )
-from compilegate.domain.trial.plan import RecordedPlan
+from compilegate.domain.trial.plan import QualityMode, RecordedPlan
 from compilegate.usecases.records import to_json
 from tests.domain.outcome_builder import SET, packed_bits
 from tests.domain.trial.plans import plan
@@ -90,9 +90,12 @@ def test_the_fold_job_by_job_is_the_evidence_of_all_records() -> None:
 
 
 def test_records_read_from_a_document_write_the_same_document() -> None:
-    document = json.loads(to_json(assembled(*RECORDS).to_document()))
+    broken = JobRecord("p5", unreadable=(UnreadableRun("compile", {"job": "p5"}, "why"),))
+    document = json.loads(to_json(assembled(*RECORDS[:-1], broken).to_document()))
+    again = read_again(document)
 
-    assert to_json(document) == to_json(read_again(document).to_document())
+    assert to_json(document) == to_json(again.to_document())
+    assert {"p4", "p5", "q3", "s0", "s1", "s2"} == {record.job for record in again.records.jobs}
 
 
 def test_keys_that_0_2_0_refuses_are_written_only_where_a_team_has_set_them() -> None:
@@ -149,7 +152,8 @@ def test_of_an_arm_without_the_length_of_a_run_nothing_is_judged() -> None:
         (lambda evidence: evidence.lost_rounds, (1, 2)),
         (lambda evidence: evidence.next_order, 3),
         (lambda evidence: evidence.next_block, 2),
-        (lambda evidence: len(evidence.arm("compile").full_runs), 1),
+        (lambda evidence: [evidence.arm(name).name for name in ("compile", "baseline")],
+         ["compile", "baseline"]),
         (lambda evidence: evidence.control_blocks, {"native-control": 0}),
         (lambda evidence: evidence.records.with_runs, {"s0", "s2", "q3", "p4", "p5"}),
         (lambda evidence: evidence.to_document()["arms"][0]["full_run_steps"], 2000),
@@ -194,3 +198,98 @@ def test_a_plan_without_a_mode_makes_every_full_run_itself() -> None:
     assert isinstance(PLAN, RecordedPlan)
     assert not PLAN.runs_in_production
     assert "shadow" == assembled().to_document()["policy"]["quality_runs"]
+
+
+OPTIONAL = ("lost_rounds", "waited_rounds", "unmeasured_by_job")
+
+
+def test_a_document_has_what_its_plan_says_and_no_key_without_a_value() -> None:
+    figures = {
+        "speed_steps": 161,
+        "blocks_per_round": 3,
+        "max_blocks": 7,
+        "usd_per_block": 1.25,
+        "usd_per_quality_run": 5.5,
+    }
+    mode = QualityMode("hybrid", "shadow", why="no schedule", beside=True)
+    own = plan("baseline", "compile", quality_mode=mode, **figures)
+    document = TrialEvidence(SOUND, own, TrialRecords()).to_document()
+    expected = {
+        **figures,
+        "production_beside": True,
+        "asked_quality_runs": "hybrid",
+        "runs_as_shadow_because": "no schedule",
+        "spent_usd": 0,
+        "runs_at_start": SOUND.schedule.runs_per_week * 52,
+    }
+
+    assert expected == {key: document["plan"][key] for key in expected}
+    assert not {*OPTIONAL} & document["plan"].keys()
+    assert not {"controls", "equivalence"} & document.keys()
+    assert None not in document["quality"].values()
+
+
+def test_a_document_keeps_what_befell_its_jobs() -> None:
+    control = JobRecord("s0", runs=(speed("s0", "native-control", 0),), unmeasured=("compile",))
+    records = TrialRecords((control,), (2,), (3,), {"classes": []})
+    document = json.loads(to_json(TrialEvidence(SOUND, PLAN, records).to_document()))
+    again = read_again(document)
+
+    assert [[2], [3], {"s0": ["compile"]}] == [document["plan"][key] for key in OPTIONAL]
+    assert {"classes": []} == document["equivalence"]
+    assert document == json.loads(to_json(again.to_document()))
+    assert {"native-control": 1} == again.control_blocks
+    assert (["s0"], []) == (again.jobs_without("compile"), again.jobs_without("baseline"))
+
+
+def test_no_more_runs_remain_than_the_year_has() -> None:
+    rare = change(SOUND, schedule__runs_per_week=1 / 52)
+    made = [JobRecord(f"p{n}", runs=(full(f"p{n}", "compile", n, "canary"),)) for n in range(3)]
+
+    assert 0 == TrialEvidence(rare, PLAN, TrialRecords(tuple(made))).to_document()["runs_remaining"]
+
+
+def test_a_jobs_runs_count_though_its_price_was_known_first() -> None:
+    price, free = JobRecord("s0", usd=1.0, at=1), JobRecord("s0", at=1)
+    left = JobRecord("s0", runs=(speed("s0", "baseline", 0),), at=2)
+    broken = JobRecord("s0", unreadable=(UnreadableRun("compile", {}, "why"),), at=3)
+
+    assert 1 == len(assembled(price, free, left, broken).arm("baseline").speed)
+    assert [] == assembled(price, left, broken).unreadable
+    assert {"s0": 1.0} == assembled(price, free).usd_by_job
+    assert 1 == len(assembled(price, broken).unreadable)
+
+
+def test_every_run_of_a_job_that_cannot_be_read_is_kept() -> None:
+    record = JobRecord("q1").with_run("compile", "no run", "a").with_run("compile", {"job": 1}, "b")
+    counted = record.with_run("compile", {"stage": "quality", "job": None}, "c")
+    lost = assembled(
+        JobRecord("s0", unreadable=(UnreadableRun("baseline", {"stage": "speed"}, ""),))
+    )
+
+    assert ["no run", {"job": 1}] == [run.record for run in record.unreadable]
+    # A full run has taken its place in the order, readable or not.
+    assert [0, 1, 0] == [
+        assembled(record).next_order,
+        assembled(counted).next_order,
+        lost.next_order,
+    ]
+    assert 0 == assembled().next_block
+
+
+@pytest.mark.parametrize("stored", ["no run", {"stage": "speed"}, {"stage": "speed", "job": None}])
+def test_a_stored_run_that_names_no_job_is_of_none(stored: Any) -> None:
+    document = json.loads(to_json(assembled().to_document()))
+    document["arms"][1]["runs"] = [stored]
+    (record,) = read_again(document).jobs
+
+    assert ("", [stored]) == (record.job, [run.record for run in record.unreadable])
+
+
+def test_an_arm_has_the_last_known_length_of_a_run() -> None:
+    records = (
+        JobRecord("s0", runs=(speed("s0", "baseline", 0, full_run_steps=800),)),
+        JobRecord("s1", runs=(speed("s1", "baseline", 1, full_run_steps=None),)),
+    )
+
+    assert 800 == assembled(*records).arm("baseline").full_run_steps
