@@ -8,10 +8,17 @@ from typing import Any
 import pytest
 
 from compilegate.domain import ledger_keys, naming
-from compilegate.domain.draining import CLEAN_UP_SECONDS, RunPhase, next_steps
+from compilegate.domain.draining import (
+    CLEAN_UP_SECONDS,
+    DrainSteps,
+    HeldLock,
+    RunPhase,
+    next_steps,
+)
 from compilegate.domain.errors import DrainedError, WorkloadLockedError
+from compilegate.domain.ledger_keys import CLOCKS_APART_SECONDS
 from compilegate.domain.records.production import CapacityWait
-from compilegate.usecases.drain_mark import drain_mark, refuse_if_drained
+from compilegate.usecases.drain_mark import drain_mark, put_mark, refuse_if_drained
 from compilegate.usecases.operations.drain import Deployment, Drainage, begin_drain, end_drain
 from compilegate.usecases.production.begin_run import begin_run
 from compilegate.usecases.trial.lock import acquire_lock
@@ -126,11 +133,96 @@ def test_an_end_of_draining_that_broke_off_is_completed_by_the_next_call(
     assert ("ads", "lm") == end_drain(deployment, "human:ada")
 
 
+def test_a_deployment_that_was_never_drained_has_nothing_to_undo(deployment: Deployment) -> None:
+    assert end_drain(deployment, "human:ada") is None
+
+
+def test_draining_again_takes_what_was_enabled_since(deployment: Deployment) -> None:
+    schedules = deployment.schedules
+    schedules.switch("lm", on=False)
+    begin_drain(deployment, "human:ada")
+    schedules.switch("lm", on=True)
+
+    assert ("ads", "lm") == begin_drain(deployment, "human:ada").schedules
+    assert [] == schedules.enabled()
+
+
+def test_draining_again_while_an_undo_is_incomplete_drains(deployment: Deployment) -> None:
+    services = deployment.services
+    mark = begin_drain(deployment, "human:ada")
+    put_mark(services, mark, drained=False, by="human:ada", schedules=mark.schedules)
+
+    assert begin_drain(deployment, "human:ada").drained
+    with pytest.raises(DrainedError):
+        refuse_if_drained(services)
+
+
+def test_a_drain_without_schedules_can_be_undone(deployment: Deployment) -> None:
+    for name in ("ads", "lm"):
+        deployment.schedules.switch(name, on=False)
+    begin_drain(deployment, "human:ada")
+
+    assert () == end_drain(deployment, "human:ada")
+    refuse_if_drained(deployment.services)
+
+
+def test_jobs_are_listed_as_far_back_as_one_can_train_and_then_the_new_ones(
+    deployment: Deployment,
+) -> None:
+    listed = []
+
+    class Listing:
+        def unfinished(self, prefix: str, since: float) -> dict[str, str]:
+            listed.append((prefix, since))
+            return {}
+
+    drainage = Drainage(replace(deployment, listing=Listing()), Clock())
+    now = deployment.services.clock.now()
+    drainage.read()
+    drainage.read()
+
+    # Two of SageMaker's 28 days: one of waiting for a spot machine, one of training.
+    assert [("cg-", now - 2 * 28 * 86_400), ("cg-", now - CLOCKS_APART_SECONDS)] == listed
+
+
+def test_a_lock_without_a_running_execution_ages(deployment: Deployment) -> None:
+    clock, locks = Clock(), deployment.services.locks
+    run = scripted(deployment.runs).start("lm-2", {"workload": "lm"})
+    locks.acquire("lm", run, now=1, expires_at=9)
+    locks.acquire("ads", f"{MACHINE}ads-0mabc123", now=1, expires_at=9)
+    drainage = Drainage(deployment, clock)
+    ages = []
+    for clock.seconds in (100.0, 107.0):
+        ages.append({one.workload: one.ended_for for one in drainage.read().locks})
+
+    assert [{"lm": None, "ads": 0.0}, {"lm": None, "ads": 7.0}] == ages
+
+
+def test_a_lock_whose_execution_was_named_by_a_person_is_released(deployment: Deployment) -> None:
+    owner = f"{MACHINE}by-hand"
+    deployment.services.locks.acquire("lm", owner, now=1, expires_at=9)
+    Drainage(deployment, Clock()).take(DrainSteps((), (), (HeldLock("lm", owner, 999.0),)))
+
+    assert [] == deployment.locks()
+
+
+def test_each_execution_is_stopped_where_it_runs(deployment: Deployment) -> None:
+    trial = scripted(deployment.trials).start("lm-1", TRIAL)
+    waiting = scripted(deployment.runs).start("lm-3", {"workload": "lm"})
+    drainage = Drainage(deployment, Clock())
+    drainage.take(next_steps(drainage.read(), stop_jobs=False))
+
+    assert [[trial], [waiting]] == [
+        list(scripted(machine).stopped) for machine in (deployment.trials, deployment.runs)
+    ]
+
+
 def test_a_look_tells_this_stages_work_from_all_other(deployment: Deployment) -> None:
     trial = scripted(deployment.trials).start("lm-1", TRIAL)
     training = scripted(deployment.runs).start("lm-2", {"workload": "lm"})
     waiting = scripted(deployment.runs).start("lm-3", {"workload": "lm"})
     team = scripted(deployment.runs).start("event", {"detail": {}})
+    known = scripted(deployment.runs).start("job", {"job": "team-1"})
     job(deployment, "cg-lm-1-q1a0-r0", trial)
     job(deployment, "cg-lm-2-p0-r0", training, "Stopping")
     job(deployment, "cg-lm-9-q1a0-r0", "arn:of:another:stage")
@@ -142,6 +234,7 @@ def test_a_look_tells_this_stages_work_from_all_other(deployment: Deployment) ->
     assert [trial] == [one.arn for one in work.trials]
     assert {
         training: RunPhase.TRAINING, waiting: RunPhase.WAITING, team: RunPhase.RECORDING,
+        known: RunPhase.RECORDING,
     } == {one.arn: one.phase for one in work.runs}  # fmt: skip
     assert {("cg-lm-1-q1a0-r0", False, False), ("cg-lm-2-p0-r0", True, True)} == {
         (one.name, one.production, one.stopping) for one in work.jobs

@@ -172,3 +172,13 @@ def test_a_lock_released_by_hand_is_recorded_and_cleaned_up_after(services: Any)
         entry[name] for name in ("kind", "by", "reason", "execution", "status", "stopped")
     )
     assert made.to_entry() == entry
+
+
+def test_a_lock_is_released_though_its_execution_left_nothing_to_clean_up(services: Any) -> None:
+    unlock(
+        WORKLOAD, FIRST["execution"], ended(FIRST, "SUCCEEDED"), Override("ana", "stuck"),
+        stopped=False, services=services,
+    )  # fmt: skip
+
+    assert services.locks.holder(WORKLOAD) is None
+    assert "InProgress" == services.jobs.describe(job(FIRST))["TrainingJobStatus"]
