@@ -1,0 +1,142 @@
+"""What one step of a trial takes of its budget, and which limit it meets."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from compilegate.domain.decision import QualityStep, RequestedFullRun, SpeedStep
+from compilegate.domain.planning.arms import CONTROL
+from compilegate.domain.planning.rounds import MOST_WITHOUT_RESULT
+from compilegate.domain.trial.evidence import JobRecord, TrialEvidence, TrialRecords
+from compilegate.domain.trial.limits import PlannedStep
+from compilegate.domain.trial.plan import RecordedPlan
+from compilegate.domain.workload.model import CONTROL_SUFFIX
+from tests.domain.trial.plans import arm, plan
+from tests.domain.workload_builder import SOUND, change
+
+# At 30 dollars an hour two minutes of stopping cost one, and a full run of six hours 180.
+PRICE, STOPPING, FULL_RUN = 30.0, 1.0, 180.0
+SPENT = 98.0
+CENT = 0.01
+
+
+def full_runs(*arms: str, usd: float | None = None, mode: str = "shadow") -> QualityStep:
+    runs = tuple(RequestedFullRun(name, seed) for seed, name in enumerate(arms))
+    return QualityStep(mode, runs, usd, "")
+
+
+def blocks(*arms: str, usd: float | None = 0.0, blocks: int = 2) -> SpeedStep:
+    return SpeedStep(0, blocks, 160, arms, usd, "")
+
+
+def planned(
+    step: SpeedStep | QualityStep, *records: JobRecord, prices: tuple[float, ...] = (), **plan_: Any
+) -> PlannedStep:
+    prices = prices or (PRICE, PRICE)
+    names = ("baseline", "compile", "left")
+    arms = tuple(arm(name, usd_per_hour=usd) for name, usd in zip(names, prices, strict=False))
+    values = {"speed_steps": 160, "blocks_per_round": 2, "max_blocks": 6, "usd_per_block": 7.0,
+              "usd_per_quality_run": 200.0, "max_quality_runs": 12, "max_trial_usd": 1e6,
+              "quality_mode": plan().quality_mode}  # fmt: skip
+    recorded = RecordedPlan(**{"arms": arms, **values, **plan_})
+    return PlannedStep(step, TrialEvidence(SOUND, recorded, TrialRecords(records)))
+
+
+def code(step: PlannedStep, **changes: Any) -> str | None:
+    met = step.limit_met((), **{"rounds_done": 1, "now": 0, **changes})
+    return None if met is None else met.code
+
+
+BOTH = ("baseline", "compile")
+
+
+@pytest.mark.parametrize(
+    ("step", "prices", "needed"),
+    [
+        # What the judge asks for, where that is more than the jobs should take.
+        (full_runs(*BOTH, usd=400.0), (), 400.0 + 2 * STOPPING),
+        (full_runs(*BOTH, usd=1.0), (), 2 * FULL_RUN + 2 * STOPPING),
+        # The plan's price where the judge knows none.
+        (full_runs(*BOTH), (), 2 * 200.0 + 2 * STOPPING),
+        # A cluster at twice the price has to take half as long; a cheaper one as long.
+        (full_runs("compile", usd=1.0), (PRICE, 2 * PRICE), FULL_RUN + 2 * STOPPING),
+        (full_runs("compile", usd=1.0), (PRICE, PRICE / 2), (FULL_RUN + STOPPING) / 2),
+        # Of a canary round one candidate's run, which may fail.
+        (full_runs("baseline", "compile", "left", mode="canary"), (PRICE,) * 3, FULL_RUN),
+        (full_runs("compile", "compile", mode="canary"), (), FULL_RUN),
+    ],
+)
+def test_a_step_is_taken_where_the_budget_holds_it(
+    step: QualityStep, prices: tuple[float, ...], needed: float
+) -> None:
+    spent = JobRecord("s0", usd=SPENT)
+    holds, lacks = (
+        planned(step, spent, prices=prices, max_trial_usd=SPENT + needed + extra)
+        for extra in (0.0, -CENT)
+    )
+
+    assert [None, "trial_over_budget"] == [code(holds), code(lacks)]
+
+
+def test_controls_are_left_out_where_the_budget_lacks_their_price() -> None:
+    arms = (
+        *(arm(name, image=name, usd_per_hour=PRICE) for name in BOTH),
+        arm(f"compile{CONTROL_SUFFIX}", role=CONTROL, usd_per_hour=PRICE),
+    )
+    step = blocks("baseline", "compile", usd=5000.0, blocks=1)
+    jobs = len(arms)
+    needed = 5000.0 + jobs * STOPPING
+
+    for extra, count in ((0.0, jobs), (-CENT, jobs - 1)):
+        cap = needed + extra
+        assert count == len(planned(step, arms=arms, max_trial_usd=cap).speed_jobs)
+
+
+def silent(arm_name: str, first: int = 0, jobs: int = MOST_WITHOUT_RESULT) -> list[JobRecord]:
+    return [JobRecord(f"s{first + n}", unmeasured=(arm_name,)) for n in range(jobs)]
+
+
+@pytest.mark.parametrize(
+    ("records", "named"),
+    [
+        (silent("compile"), None),
+        (silent("baseline"), "baseline"),
+        (silent("baseline", jobs=MOST_WITHOUT_RESULT - 1), None),
+        ([*silent("compile"), *silent("left", 5)], "compile"),
+    ],
+)
+def test_a_trial_ends_where_the_baseline_or_every_candidate_leaves_nothing(
+    records: list[JobRecord], named: str | None
+) -> None:
+    step = planned(blocks("baseline", "compile", "left"), *records, prices=(PRICE,) * 3)
+    met = step.limit_met((), rounds_done=1, now=0)
+
+    assert named == (None if met is None else met.arm)
+    assert met is None or met.message.endswith("s0, s1, s2")
+
+
+def test_a_full_run_of_a_silent_arm_is_no_question() -> None:
+    assert code(planned(full_runs(*BOTH), *silent("compile"))) is None
+
+
+def test_each_block_of_each_arm_needs_room_in_the_history() -> None:
+    spent = [JobRecord(f"s{n}-r0", usd=0.0) for n in range(900)]
+
+    assert [None, "too_many_rounds"] == [
+        code(planned(blocks(*BOTH, blocks=count), *spent)) for count in (2, 400)
+    ]
+
+
+def test_production_has_more_time_for_a_longer_or_rarer_job() -> None:
+    step = planned(full_runs(*BOTH, mode="canary"), started_at=1_000)
+    longer = change(SOUND, training__max_runtime_hours=24)
+    more = replace(step, evidence=replace(step.evidence, workload=longer))
+    rarer = change(SOUND, schedule__runs_per_week=1)
+    most = replace(step, evidence=replace(step.evidence, workload=rarer))
+    waits = [one.canary_timeout_seconds(1_000) for one in (step, more, most)]
+
+    assert waits == sorted(set(waits))
+    assert waits[0] > step.canary_timeout_seconds(1_000 + 52 * 7 * 86_400)
