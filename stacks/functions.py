@@ -69,7 +69,7 @@ STEPS = (
     )),
     Step("plan_trial", (
         read(SPECS, REGISTRATIONS, RECORDS), can.tell_absent_from_denied, can.read_ledger,
-        write(RECORDS), can.read_quotas,
+        write(RECORDS), can.read_quotas, can.read_rows,
     ), makes_roles=True),
     Step("judge_arms", (
         # Requests too: which arms a speed job on nodes of its own was asked to measure.

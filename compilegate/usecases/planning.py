@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -47,6 +48,7 @@ from compilegate.usecases.records import (
     save_record,
     spec_at,
 )
+from compilegate.usecases.spreads import learned_spreads
 
 # Older ones would be of another model before they would be of use.
 TRIALS_READ = 3
@@ -109,6 +111,8 @@ def plan_trial(event: Mapping[str, Any], *, services: Services) -> dict[str, Any
             "verdict": "inconclusive", "plan_key": None, "estimated_usd": None, "decision_key": key,
         }  # fmt: skip
     services.roles.ensure(trial.workload)
+    machine = plan.arms[0].instance_type
+    plan = replace(plan, spreads=learned_spreads(trial.workload, machine, services=services))
     document = plan_document(plan, context, spec.workload.training)
     return {
         "verdict": "continue",

@@ -136,7 +136,7 @@ FIGURES: dict[ModuleType, dict[str, object]] = {
     same_quality: {"SMOOTHED_SHARE": 0.1, "LEAST_POINTS": 10, "BEYOND_CHANCE": 3.0},
     speed: {
         "SPEED_LOOKS": (3, 4, 6),
-        "ASSUMED_BLOCK_SD": 0.03,
+        "BLOCK_SD": 0.03,
         "ASSUMED_APART_SD": 0.08 * math.sqrt(2),
         "HOPELESS_SHARE": 0.2,
         "COPIED": 1e-09,

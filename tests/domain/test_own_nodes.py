@@ -17,7 +17,7 @@ from compilegate.domain.errors import InvalidEvidenceError
 from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.judging.speed import (
     ASSUMED_APART_SD,
-    ASSUMED_BLOCK_SD,
+    BLOCK_SD,
     SPEED_LOOKS,
     SpeedOutcome,
     SpeedTest,
@@ -123,7 +123,7 @@ def test_one_block_on_other_nodes_rejects_no_candidate_that_other_nodes_may_conf
 def test_the_assumed_spread_follows_the_nodes_that_were_used() -> None:
     same, other = read_evidence(document()), read_evidence(apart(1.0, 1.0))
 
-    assert ASSUMED_BLOCK_SD == assumed_spread(same.candidates[0], same)
+    assert BLOCK_SD == assumed_spread(same.candidates[0], same)
     assert ASSUMED_APART_SD == assumed_spread(other.candidates[0], other)
     unknown = apart(1.0, 1.0, blocks=1)
     for name in ("baseline", "compile"):
@@ -239,4 +239,4 @@ def test_names_of_speed_jobs_say_group_and_block_and_old_ones_still_parse() -> N
 
 
 def test_the_figures_that_these_tests_go_by() -> None:
-    assert 0.03 == ASSUMED_BLOCK_SD
+    assert 0.03 == BLOCK_SD

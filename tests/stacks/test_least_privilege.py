@@ -105,6 +105,9 @@ def in_code(owner: str, template: Template) -> list[Call]:
     return {
         "abort_trial": find,
         "acquire_lock": [stop, tag, *find],  # usecases/trial/lock.py: a lock that is taken over
+        "plan_trial": [  # usecases/spreads.py: what other workloads' trials have shown
+            Call("dynamodb:Query", table, {"dynamodb:LeadingKeys": ["fleet#0"]}),
+        ],
         "open_canary": [answer],  # usecases/canary.py
         "await_approval": [answer],  # usecases/flag/approval.py
         "record_run": [tag],  # usecases/canary.py: close_after_run

@@ -50,6 +50,7 @@ from compilegate.domain.production.recorded_run import runs_in_progress
 from compilegate.domain.production.summaries import TimeWindow
 from compilegate.domain.records.ledger import Record, UnknownRecord
 from compilegate.domain.records.production import TRAIN, ProductionRun
+from compilegate.domain.spreads import by_type
 from compilegate.domain.workload.model import BASELINE, Workload
 
 # Sections of the ledger that a row is made from: those of which a fold may read a part, and those
@@ -128,6 +129,7 @@ def row_of(
         entries=_entries(history.records),
         upto=_upto(history.records, base.upto, locked),
         closed=closed,
+        spreads=by_type(one.spreads for one in history.decided if one.spreads),
         read_at=now,
     )
     row = replace(

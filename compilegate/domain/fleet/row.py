@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from compilegate.domain.codec import OMITTED
 from compilegate.domain.fleet.month import Amount, Estimate
 from compilegate.domain.production.history import DAY_SECONDS
+from compilegate.domain.spreads import Measured
 
 SCHEMA = 1
 # What a fold makes of a ledger: the next number where the same ledger gives another row. Rows of an
@@ -100,7 +102,8 @@ class Row:
     ``open_runs`` are those that may have a job in progress, or had one until lately.
     ``unread`` counts entries of the ledger that cannot be read. ``entries`` is how many of each
     section of the ledger it covers, but for runs and their reviews: of them ``upto`` has the newest
-    sort key, and the trial that holds the workload.
+    sort key, and the trial that holds the workload. ``spreads`` are what trials have shown, by
+    instance type.
     """
 
     schema: int = field(default=SCHEMA, init=False)
@@ -130,6 +133,7 @@ class Row:
     entries: Mapping[str, int] = field(default_factory=dict)
     upto: Mapping[str, str] = field(default_factory=dict)
     closed: Closed = field(default_factory=Closed)
+    spreads: tuple[Measured, ...] = field(default=(), metadata=OMITTED)
     read_at: int = 0
     fold: int = FOLD
 

@@ -25,6 +25,7 @@ from compilegate.domain.judging.outcomes import Outcomes, read_outcomes
 from compilegate.domain.judging.steady_state import Segment, analyse
 from compilegate.domain.optional import without_none
 from compilegate.domain.records.production import TEAM
+from compilegate.domain.spreads import ASSUMED, Spreads
 from compilegate.domain.workload.model import BASELINE, QUALITY_RUNS, Policy
 from compilegate.domain.workload.quality import Metric, Quality
 
@@ -283,6 +284,7 @@ class TrialPlan(Section):
     runs_at_start: float | None = key(
         "of production that remained when the trial began", "runs", default=None, low=0.0
     )
+    spreads: Spreads = key("learned before the trial", default=ASSUMED)
 
 
 @dataclass(frozen=True)

@@ -51,6 +51,7 @@ from compilegate.domain.judging.whole_job import (
     WholeJob,
     confirm,
     estimate_whole_job,
+    spread_reasons,
 )
 from compilegate.domain.reasons import Reason
 from compilegate.domain.workload.model import BASELINE
@@ -156,6 +157,7 @@ def judge(evidence: Evidence) -> Decision:
                 "than this trial's and do not count"
             )
             reasons.append(Reason("history_other_set", text))
+        reasons += spread_reasons(lead.arm, evidence, lead.whole) if lead else ()
         controls = tuple(control_figures(one, evidence) for one in evidence.controls)
         return decision(
             evidence, finding.stage, finding.verdict, reasons, next=finding.next,

@@ -30,14 +30,13 @@ from compilegate.domain.decision import Interval
 from compilegate.domain.judging.evidence import Arm, Evidence, runs_apart
 from compilegate.domain.judging.steady_state import MIN_STEPS
 from compilegate.domain.judging.student import CONFIDENCE, half_width, interval_of
+from compilegate.domain.spreads import BLOCK_SD
 from compilegate.domain.workload.model import Policy
 
 # Numbers of blocks at which it looks.
 SPEED_LOOKS = (3, 4, 6)
-# Spread of L over blocks assumed while there are too few blocks to measure it.
-ASSUMED_BLOCK_SD = 0.03
-# The same where the arms run on nodes of their own: identical GPUs differ by about 8 % (Sinha et
-# al. 2022, arXiv 2208.11035), and two sets of them are compared.
+# Spread of L over blocks assumed where the arms run on nodes of their own: identical GPUs differ by
+# about 8 % (Sinha et al. 2022, arXiv 2208.11035), and two sets of them are compared.
 ASSUMED_APART_SD = 0.08 * math.sqrt(2)
 # Share of alpha at which a candidate that falls short is rejected; no promotion rests on it.
 HOPELESS_SHARE = 0.2
@@ -172,7 +171,7 @@ def log_price_ratio(candidate: Arm, evidence: Evidence) -> float:
 def assumed_spread(candidate: Arm, evidence: Evidence) -> float:
     """Spread of L that one or two blocks are judged by."""
     apart = runs_apart(candidate, evidence.baseline)
-    return ASSUMED_APART_SD if apart else ASSUMED_BLOCK_SD
+    return ASSUMED_APART_SD if apart else BLOCK_SD
 
 
 def block_log_speedups(
@@ -216,7 +215,7 @@ def best_case(
     logs: Sequence[float],
     alpha: float,
     calm: Sequence[float] = (),
-    assumed: float = ASSUMED_BLOCK_SD,
+    assumed: float = BLOCK_SD,
 ) -> float:
     """The most that the mean of these blocks may still turn out to be; a logarithm.
 

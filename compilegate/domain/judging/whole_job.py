@@ -17,7 +17,12 @@ v_D = s_T^2 (1/n_C + 1/w_B), where w_B counts runs of today fully and earlier on
 Few runs show no spread reliably, so both variances are moderated by a prior worth 3 degrees of
 freedom (scaled inverse chi-square, Smyth 2004, Stat. Appl. Genet. Mol. Biol. 3:3; Student's t
 then has nu + 3):    s^2 = (3 s_0^2 + SS) / (3 + nu)
-s_0 of blocks is speed.assumed_spread, s_0 of walls 8 % (Sinha et al. 2022, arXiv 2208.11035).
+s_0 of blocks is speed.assumed_spread, s_0 of walls 8 % (Sinha et al. 2022, arXiv 2208.11035), or
+what the trial's plan has learned (spreads.py). What was learned may mislead: where the trial's own
+runs vary more, they count alone, with s^2 = SS / nu and nu degrees of freedom. Earlier runs then
+say nothing of where walls stand. A learned spread may prove much with few runs, so that a promotion
+by one is asked for at the quality gate's looks alone, and each may spend its share (design.spent)
+of alpha/K, and of the interval's error for the loss of money.
 
 Disagreement. A prediction misses by a random effect N(0, tau^2), for recompilations that no
 block saw and whatever else differs between a short and a whole job. One disagreement of two
@@ -27,7 +32,8 @@ sources show (DerSimonian and Laird 1986 for two sources):
     tau^2 = max{tau_0^2, (P - D)^2 - v_P - v_D}
 
 tau_0 = UNSEEN_SD: by calibration on the simulated fleet (benchmarks/decision), where late
-recompilations lie log-uniform over the run.
+recompilations lie log-uniform over the run. A learned one is never below LEAST_UNSEEN: over 16
+public pairs, blocks were off by 0.95 % (root mean square).
 
     theta = (D / v_D + P / (v_P + tau^2)) / (1/v_D + 1/(v_P + tau^2)),  a_i the weights' shares
     v = [1 + 4 sum a_i (1 - a_i) / nu_i] / (sum of weights),   1/nu = sum a_i^2 / nu_i
@@ -48,7 +54,7 @@ Benjamini and Yekutieli 2005, JASA 100:71).
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -60,9 +66,23 @@ from compilegate.domain.decision import (
     SpeedSource,
     Speedup,
 )
+from compilegate.domain.judging.design import design_for, looks, spent
 from compilegate.domain.judging.drift import KAPPA, allowed_drift, history_weight
-from compilegate.domain.judging.evidence import Arm, Evidence, finished, mean_or_none, walls
-from compilegate.domain.judging.run_work import SAME_WORK, ComparableWalls, figure, steps_of
+from compilegate.domain.judging.evidence import (
+    Arm,
+    Evidence,
+    finished,
+    mean_or_none,
+    runs_apart,
+    walls,
+)
+from compilegate.domain.judging.run_work import (
+    SAME_WORK,
+    ComparableWalls,
+    figure,
+    steps_of,
+    timed,
+)
 from compilegate.domain.judging.speed import (
     SpeedFinding,
     assumed_spread,
@@ -70,13 +90,24 @@ from compilegate.domain.judging.speed import (
     log_price_ratio,
 )
 from compilegate.domain.judging.student import CONFIDENCE, quantile
+from compilegate.domain.reasons import Reason
+from compilegate.domain.spreads import (
+    COPIES,
+    NOTHING,
+    PRIOR_DF,
+    UNSEEN_SD,
+    WALL_SD,
+    Measured,
+    Sample,
+    Spread,
+    Spreads,
+    in_minutes,
+    sample_of,
+)
 
-# Prior degrees of freedom of both spreads: as much as the fewest blocks of a look tell.
-PRIOR_DF = 3.0
-# Spread of ln(wall clock) over nodes that is assumed where runs are too few to measure it.
-WALL_SD = 0.08
-# tau_0: how far blocks that agree are off a whole job.
-UNSEEN_SD = 0.02
+LEAST_UNSEEN = 0.01
+# Runs that vary by as much more than before are said to.
+CALM = 2.0
 # Whole jobs may be this much faster than blocks leave possible, before they count as another job's.
 TOO_FAST = 1.1
 # Level of "beyond doubt": three standard errors of a normal variable, one-sided.
@@ -94,6 +125,11 @@ class Source:
     candidate_runs: int
 
     @property
+    def spread(self) -> float:
+        """Of one run."""
+        return math.sqrt(self.variance / (1 / self.baseline_runs + 1 / self.candidate_runs))
+
+    @property
     def figures(self) -> SpeedSource:
         """As the decision has it."""
         half = quantile(0.5 + CONFIDENCE / 2, self.df) * math.sqrt(self.variance)
@@ -109,7 +145,8 @@ class WholeJob:
     """The estimate of theta; ``disagreement`` is tau, ``confidence`` that of ``interval``.
 
     ``weight`` is the share of the full runs in it, 0 before the first. ``implausible``: the full
-    runs are beyond doubt faster than the blocks leave possible.
+    runs are beyond doubt faster than the blocks leave possible. ``wall_prior`` and
+    ``least_disagreement`` are s_0 of walls and tau_0.
     """
 
     log: float
@@ -121,6 +158,8 @@ class WholeJob:
     predicted: Source | None
     measured: Source | None
     implausible: bool = False
+    wall_prior: float = WALL_SD
+    least_disagreement: float = UNSEEN_SD
 
     @property
     def speedup(self) -> float:
@@ -167,9 +206,14 @@ def estimate_whole_job(candidate: Arm, evidence: Evidence) -> WholeJob | None:
     calm = block_log_speedups(candidate, evidence, outside=outside, calm=True)
     predicted, measured = None, _measured(candidate, evidence)
     if logs:
-        variance, df = moderated([logs], assumed_spread(candidate, evidence))
+        block, assumed = evidence.plan.spreads.block, assumed_spread(candidate, evidence)
+        learned = block is not None and not runs_apart(candidate, evidence.baseline)
+        prior = block.sd if block and learned else assumed
+        variance, df = moderated([logs], prior, learned=learned)
         predicted = Source(mean(logs), variance / len(logs), df, len(logs), len(logs))
-    tau, implausible = UNSEEN_SD, False
+    unseen, walls = evidence.plan.spreads.unseen, learned_walls(candidate, evidence)
+    least = max(unseen.sd, LEAST_UNSEEN) if unseen else UNSEEN_SD
+    tau, implausible = least, False
     if predicted and measured:
         apart = (predicted.log - measured.log) ** 2 - predicted.variance - measured.variance
         tau = math.sqrt(max(tau**2, apart))
@@ -193,6 +237,8 @@ def estimate_whole_job(candidate: Arm, evidence: Evidence) -> WholeJob | None:
         predicted=predicted,
         measured=measured,
         implausible=implausible,
+        wall_prior=walls.sd if walls else WALL_SD,
+        least_disagreement=least,
     )
 
 
@@ -206,16 +252,17 @@ def _implausible(predicted: Source, measured: Source, *, most: float) -> bool:
 def _measured(candidate: Arm, evidence: Evidence) -> Source | None:
     """By the wall clocks at equal steps; of runs that did other work nothing is taken."""
     baseline = evidence.baseline
-    ours, today = (
-        list(map(math.log, ComparableWalls(arm, evidence).of(arm.full_runs)))
-        for arm in (candidate, baseline)
-    )
+    ours, today = _log_walls(candidate, evidence), _log_walls(baseline, evidence)
     earlier: Sequence[float] = list(map(math.log, evidence.history_wall_seconds))
     if evidence.quality.early_stopping and stop_early(candidate, baseline):
         earlier = ()  # their steps are not known
+    learned = learned_walls(candidate, evidence)
+    if learned:
+        earlier = ()
     if not ours or not (today or earlier):
         return None
-    variance, df = moderated([ours, today, earlier], WALL_SD)
+    prior = learned.sd if learned else WALL_SD
+    variance, df = moderated([ours, today, earlier], prior, learned=learned is not None)
     if allowed_drift(earlier, today, variance) > KAPPA:  # today's runs contradict them
         earlier = ()
     weight = history_weight(len(earlier))
@@ -230,10 +277,63 @@ def _measured(candidate: Arm, evidence: Evidence) -> Source | None:
     )
 
 
-def moderated(groups: Sequence[Sequence[float]], prior: float) -> tuple[float, float]:
-    """Pooled variance with a prior worth PRIOR_DF degrees of freedom, and all of these."""
-    df = PRIOR_DF + sum(max(len(group) - 1, 0) for group in groups)
-    total = PRIOR_DF * prior**2 + math.fsum(squares(group) for group in groups)
+def _log_walls(arm: Arm, evidence: Evidence) -> list[float]:
+    return list(map(math.log, ComparableWalls(arm, evidence).of(arm.full_runs)))
+
+
+def measured_spreads(candidate: Arm, evidence: Evidence, instance_type: str) -> Measured:
+    """What a trial has shown of spreads, without any prior: later trials learn from it."""
+    ours, today = _log_walls(candidate, evidence), _log_walls(evidence.baseline, evidence)
+    apart = runs_apart(candidate, evidence.baseline)
+    logs = [] if apart else block_log_speedups(candidate, evidence)
+    block = sample_of(logs)
+    walls = NOTHING if _in_minutes(candidate, evidence) else sample_of(ours) + sample_of(today)
+    unseen = NOTHING
+    if ours and today and walls.df and block.df:
+        variance = walls.sd**2 * (1 / len(ours) + 1 / len(today)) + block.sd**2 / len(logs)
+        off = (mean(logs) - mean(today) + mean(ours)) ** 2
+        unseen = Sample(max(off - variance, 0.0), 1.0, 1)
+    return Measured(instance_type, walls, block, unseen)
+
+
+def learned_walls(candidate: Arm, evidence: Evidence) -> Spread | None:
+    """The learned spread of whole jobs; None where walls of the trial are whole minutes."""
+    minutes = _in_minutes(candidate, evidence)
+    return None if minutes else evidence.plan.spreads.whole_job
+
+
+def spread_reasons(candidate: Arm, evidence: Evidence, whole: WholeJob | None) -> Iterator[Reason]:
+    """Where the spreads are from, and what of the walls could not be used."""
+    spreads, measured = evidence.plan.spreads, whole.measured if whole else None
+    walls = learned_walls(candidate, evidence)
+    if spreads != Spreads(left_out=spreads.left_out):
+        text = f"before this trial: {spreads.words}"
+        own = measured.spread if measured else 0.0
+        if walls and own > CALM * walls.sd:
+            text += f". Its own whole jobs vary by {100 * own:.2g} % and count alone"
+        yield Reason("spreads_learned", text)
+    if spreads.left_out or (spreads.whole_job and not walls):
+        text = "walls are whole minutes" if spreads.left_out != COPIES else "walls are copies"
+        yield Reason("walls_left_out", f"{text}, so that how much they vary is unknown")
+
+
+def _in_minutes(candidate: Arm, evidence: Evidence) -> bool:
+    runs = [*timed(candidate.full_runs), *timed(evidence.baseline.full_runs)]
+    return in_minutes([run.wall_seconds or 0.0 for run in runs])
+
+
+def moderated(
+    groups: Sequence[Sequence[float]], prior: float, *, learned: bool = False
+) -> tuple[float, float]:
+    """Pooled variance with a prior worth PRIOR_DF degrees of freedom, and all of these.
+
+    Groups that vary more than a ``learned`` prior and they together count alone.
+    """
+    own_df = sum(max(len(group) - 1, 0) for group in groups)
+    own = math.fsum(squares(group) for group in groups)
+    df, total = PRIOR_DF + own_df, PRIOR_DF * prior**2 + own
+    if learned and own_df and own / own_df > total / df:
+        return own / own_df, own_df
     return total / df, df
 
 
@@ -310,6 +410,8 @@ def trial_usd(evidence: Evidence) -> float | None:
 # - its one-sided bound at alpha/K exceeds min_proven_speedup x r
 # - its interval, mapped to money, excludes a loss: the lower end exceeds r
 #
+# By a learned spread of whole jobs, both errors are shared by the looks.
+#
 # ``disproved``: no more runs would help. The estimate lies below the bar by more than three
 # standard errors' chance; or a cheaper cluster, which may be slower than the bar, takes longer than
 # today by so much.
@@ -328,12 +430,16 @@ class Agreement(StrEnum):
 
 @dataclass(frozen=True)
 class Confirmation:
-    """The answer; ``bar`` is the ratio that has to be exceeded, ``bound`` the one proven."""
+    """The answer; ``bar`` is the ratio that has to be exceeded, ``bound`` the one proven.
+
+    ``share`` is that of the error which the bound may spend.
+    """
 
     agreement: Agreement
     disproved: bool
     bar: float
     bound: float | None
+    share: float = 1.0
 
 
 def confirm(candidate: Arm, evidence: Evidence, whole: WholeJob | None) -> Confirmation:
@@ -345,12 +451,28 @@ def confirm(candidate: Arm, evidence: Evidence, whole: WholeJob | None) -> Confi
         return Confirmation(Agreement.UNMEASURED, False, math.exp(bar), None)
     best = whole.upper(BEYOND_DOUBT)
     disproved = best < bar or (cost < 0 and best < 0)
-    bound = whole.bound(policy.alpha / len(evidence.candidates))
+    share = _share_of_error(candidate, evidence)
+    errors = policy.alpha / len(evidence.candidates), whole.level / 2
+    bound, end = (whole.bound(share * error) if share else -math.inf for error in errors)
     objections = {
         Agreement.IMPLAUSIBLE: whole.implausible,
         Agreement.BELOW: whole.log < bar or disproved,
         Agreement.MAY_LOSE: whole.bound(whole.level / 2) <= cost,
-        Agreement.UNPROVEN: bound <= bar,
+        Agreement.UNPROVEN: bound <= bar or end <= cost,
     }
     agreement = next((one for one, holds in objections.items() if holds), Agreement.CONFIRMED)
-    return Confirmation(agreement, disproved, math.exp(bar), math.exp(bound))
+    return Confirmation(agreement, disproved, math.exp(bar), math.exp(bound), share)
+
+
+def _share_of_error(candidate: Arm, evidence: Evidence) -> float:
+    """What a promotion may spend of its error now: none between looks by a learned spread."""
+    if not learned_walls(candidate, evidence):
+        return 1.0
+    policy, runs = evidence.policy, len(finished(candidate.quality))
+    design = design_for(
+        policy,
+        history=0,
+        candidates=len(evidence.candidates),
+        runs_remaining=evidence.runs_left(candidate),
+    )
+    return spent(runs, design.n_max, 1.0) if design and runs in looks(design.n_max) else 0.0

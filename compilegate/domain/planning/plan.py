@@ -43,6 +43,7 @@ from compilegate.domain.planning.estimate import (
     unlimited,
 )
 from compilegate.domain.reasons import Reason
+from compilegate.domain.spreads import ASSUMED, Spreads
 from compilegate.domain.workload.model import BASELINE, Candidate, Workload
 
 SPEED_STEPS = 320
@@ -60,7 +61,7 @@ class Plan:
     ``runs_basis`` says what that rests on. ``usd_per_block`` includes start-up, ``prices`` are
     of one instance. ``layout`` says how many jobs of a round run at the same time, for the rounds
     that take most turns. ``left_out`` are levers that are not tried, with the reason.
-    ``notes`` are remarks about the job.
+    ``notes`` are remarks about the job. ``spreads`` are those that were learned.
     """
 
     workload: str
@@ -81,6 +82,7 @@ class Plan:
     layout: tuple[RoundLayout, ...] = ()
     left_out: tuple[tuple[str, str], ...] = ()
     notes: tuple[Note, ...] = ()
+    spreads: Spreads = ASSUMED
 
     def to_dict(self) -> dict[str, Any]:
         """The plan as it is stored and shown."""
@@ -88,6 +90,8 @@ class Plan:
         left_out = [{"name": name, "why": why} for name, why in self.left_out]
         document = {"schema": 1, **asdict(self), "arms": arms, "left_out": left_out}
         del document["notes"]
+        if self.spreads == ASSUMED:
+            del document["spreads"]
         return {**document, **note_documents(self.notes)}
 
     def label(self, arm: ArmPlan) -> str:

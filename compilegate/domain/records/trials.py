@@ -9,6 +9,7 @@ from typing import Any, Self
 from compilegate.domain.codec import OMITTED
 from compilegate.domain.records import LedgerRecord
 from compilegate.domain.records.flags import Author
+from compilegate.domain.spreads import Measured
 
 # A month: long enough for holidays, short enough that the evidence is still today's.
 WAIT_SECONDS = 30 * 24 * 3600
@@ -51,7 +52,7 @@ class TrialStarted(LedgerRecord):
 
 @dataclass(frozen=True)
 class TrialDecided(LedgerRecord):
-    """The decision of a trial; ``reasons`` in words."""
+    """The decision of a trial; ``reasons`` in words, ``spreads`` where it measured any."""
 
     kind = "decision"
     key_form = "trial#{trial}#decision"
@@ -65,6 +66,7 @@ class TrialDecided(LedgerRecord):
     judge_version: str | None = None
     spent_usd: float | None = None
     reasons: tuple[str, ...] = ()
+    spreads: Measured | None = field(default=None, metadata=OMITTED)
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,7 @@ from compilegate.domain.production.history import WorkloadHistory
 from compilegate.domain.production.registration import TrainedJob
 from compilegate.domain.reasons import Reason
 from compilegate.domain.records.production import ProductionRun
+from compilegate.domain.spreads import ASSUMED
 from compilegate.domain.trial.plan import RecordedPlan
 from compilegate.domain.workload.model import BASELINE, Policy, Workload
 
@@ -239,7 +240,11 @@ class TrialEvidence:
             usd_per_quality_run=plan.usd_per_quality_run,
             spent_usd=self.spent_usd,
             runs_at_start=at_start,
+            spreads=plan.spreads,
         )
+        recorded = asdict(trial_plan)
+        if plan.spreads == ASSUMED:
+            del recorded["spreads"]
         # The holdback is of production after the probation: no decision depends on it.
         policy = replace(workload.policy, quality_runs=mode.used, holdback=Policy.holdback)
         return {
@@ -254,7 +259,7 @@ class TrialEvidence:
             "runs_per_week": workload.schedule.runs_per_week,
             "runs_remaining": max(at_start - made, 0),
             "plan": {
-                **asdict(trial_plan),
+                **recorded,
                 "usd_by_job": self.usd_by_job,
                 **({"lost_rounds": list(self.lost_rounds)} if self.lost_rounds else {}),
                 **({"waited_rounds": list(self.waited_rounds)} if self.waited_rounds else {}),

@@ -17,6 +17,7 @@ from compilegate.domain.production.registration import Registration, TrainedJob
 from compilegate.domain.reasons import Reason
 from compilegate.domain.records.flags import FlagVersion
 from compilegate.domain.records.production import TRAIN
+from compilegate.domain.spreads import ASSUMED, Spreads
 from compilegate.domain.utc import minute
 from compilegate.domain.workload.model import BASELINE, HOUR, PREVIOUS, Training
 
@@ -57,7 +58,8 @@ class RecordedPlan:
     ``spec_key`` says where the workload lies as it was when the trial started. ``quotas`` are the
     instances of each type that the account allows at one time, None unknown. ``notes`` are
     remarks about the job.
-    ``expected_usd`` is the estimate of the whole trial's cost, None unknown.
+    ``expected_usd`` is the estimate of the whole trial's cost, None unknown. ``spreads`` are those
+    that were learned before it.
     """
 
     arms: tuple[ArmPlan, ...]
@@ -75,6 +77,7 @@ class RecordedPlan:
     quotas: Mapping[str, int | None] = field(default_factory=dict)
     notes: tuple[Note, ...] = ()
     expected_usd: float | None = None
+    spreads: Spreads = ASSUMED
 
     @property
     def baseline(self) -> ArmPlan:

@@ -9,14 +9,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from compilegate.domain.codec import write
-from compilegate.domain.decision import Decision, FlagAction
-from compilegate.domain.errors import InvalidEvidenceError
+from compilegate.domain.decision import Decision, FlagAction, Verdict
+from compilegate.domain.errors import InvalidEvidenceError, NotFoundError
 from compilegate.domain.flag import Flag
 from compilegate.domain.flag_change import EVALUATE
-from compilegate.domain.judging.evidence_file import recorded_spend
+from compilegate.domain.judging.evidence_file import read_evidence, recorded_spend
+from compilegate.domain.judging.whole_job import measured_spreads
 from compilegate.domain.planning.arms import promoted
 from compilegate.domain.records.flags import FlagVersion
 from compilegate.domain.records.trials import FlagOutcome, GivenAnswer, TrialDecided, TrialStarted
+from compilegate.domain.spreads import Measured
 from compilegate.ports import Services
 from compilegate.usecases.flag.approval import approval_of, needs_approval
 from compilegate.usecases.flag.change_flag import Changed, change_flag, latest_flag
@@ -39,6 +41,7 @@ def record_decision(event: Mapping[str, Any], *, services: Services) -> dict[str
         # A trial without evidence has started no job.
         spent_usd=0.0 if evidence is None else recorded_spend(evidence),
         reasons=decision.messages,
+        spreads=_spreads(trial, decision, evidence, services),
     )
     services.ledger.append(trial.workload, record)
     return {
@@ -47,6 +50,21 @@ def record_decision(event: Mapping[str, Any], *, services: Services) -> dict[str
         "flag_action": str(decision.flag_action),
         "approval_needed": needs_approval(trial, decision, services.store),
     }
+
+
+def _spreads(
+    trial: Trial, decision: Decision, evidence: Mapping[str, Any] | None, services: Services
+) -> Measured | None:
+    """What the trial has shown of spreads, None where its documents are not to be trusted."""
+    if evidence is None or decision.verdict is Verdict.INVALID:
+        return None
+    try:
+        machine = load_plan(services.store, trial).baseline.instance_type
+        read = read_evidence(evidence)
+    except (InvalidEvidenceError, NotFoundError):
+        return None
+    candidate = read.arm(decision.candidate or "")
+    return None if candidate is None else measured_spreads(candidate, read, machine)
 
 
 def apply_flag(event: Mapping[str, Any], *, services: Services) -> dict[str, Any]:

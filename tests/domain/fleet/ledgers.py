@@ -31,6 +31,7 @@ from compilegate.domain.records.trials import (
     TrialFailed,
     TrialStarted,
 )
+from compilegate.domain.spreads import Measured, Sample
 
 DAY = 86_400
 BEGIN = 1_790_000_000
@@ -109,7 +110,10 @@ class Growing:
     def ended(self) -> list[LedgerRecord]:
         trial, usd = f"t{self.trials}", self.draw(st.none() | st.floats(0, 100))
         if self.draw(st.booleans()):
-            return [TrialDecided(self.now, trial, "promote", spent_usd=usd)]
+            walls = Sample(self.draw(st.sampled_from([0.1, 0.2])), 3, 5)
+            shown = Measured(self.draw(st.sampled_from(["ml.g5.xlarge", "ml.p5.large"])), walls)
+            spreads = self.draw(st.sampled_from([None, shown]))
+            return [TrialDecided(self.now, trial, "promote", spent_usd=usd, spreads=spreads)]
         error = self.draw(st.sampled_from(["States.Timeout", "ABORTED"]))
         return [TrialFailed(self.now, trial, error=error, spent_usd=usd)]
 

@@ -9,9 +9,9 @@ from typing import Any
 
 from compilegate.domain.arithmetic import mean
 from compilegate.domain.economics import AtLength, Range, at_length
-from compilegate.domain.judging.speed import ASSUMED_BLOCK_SD
 from compilegate.domain.judging.student import CONFIDENCE, quantile
 from compilegate.domain.judging.whole_job import moderated
+from compilegate.domain.spreads import BLOCK_SD
 from compilegate_init.first.seen import Seen
 
 
@@ -49,7 +49,7 @@ def gain(pairs: Sequence[tuple[Seen, Seen]], lengths: Sequence[float]) -> Gain |
     if not paces:
         return None
     logs = [math.log(base.step_seconds / mine.step_seconds) for base, mine in paces]
-    variance, df = moderated([logs], ASSUMED_BLOCK_SD)
+    variance, df = moderated([logs], BLOCK_SD)
     half = quantile(0.5 + CONFIDENCE / 2, df) * math.sqrt(variance / len(logs))
     centre = mean(logs)
     interval = Range(math.exp(centre - half), math.exp(centre + half))
