@@ -53,24 +53,33 @@ def text_of(lines: Sequence[Line]) -> str:
 def updated(
     text: str, last: Mapping[str, str], lines: Sequence[Line]
 ) -> tuple[str, dict[str, str], list[str]]:
-    """The file with its own lines as they are now, those lines by path, and a person's paths.
+    """The file with its own lines as they are now, all lines ever written, and a person's paths.
 
-    ``last`` are the lines that an earlier run wrote, by path. A line that is not exactly as it was
-    written is a person's and stays, and what a person removed is not written again. Raises
-    InvalidInputError or yaml.YAMLError for a file that is no YAML any more.
+    ``last`` are the lines that earlier runs wrote, by path. A line that is not exactly as it was
+    written is a person's and stays, and what a person removed is not written again. A value that
+    is new comes after the line of its own that is before it. Raises InvalidInputError or
+    yaml.YAMLError for a file that is no YAML any more.
     """
     document, now = YamlDocument(text), text.split("\n")
-    own: dict[str, str] = {}
+    own = dict(last)  # a line that is not there any more was written once
     of_person: list[str] = []
+    after: int | None = None
+    section = ""
     for path, line in lines:
         if not path:
             continue
         place = document.place(path)
-        at = place.line - 1 if place else len(now)
-        written, end = (now[at].rstrip("\r"), now[at]) if at < len(now) else ("", "")
-        if last.get(path) in (None, "") or written != last[path]:
-            of_person.append(path)
-        else:
+        parent = path.rpartition(".")[0]
+        after, section = (after if parent == section else None), parent
+        if place is None and path not in last and after is not None:
+            now[after] += f"\n{line}"
             own[path] = line
-            now[at] = line + end.removeprefix(written)
-    return "\n".join(now), own, of_person
+        elif place is not None and now[place.line - 1].rstrip("\r") == last.get(path):
+            after = place.line - 1
+            own[path] = line
+            now[after] = line + "\r" * now[after].endswith("\r")
+        else:
+            of_person.append(path)
+    fresh = "\n".join(now)
+    YamlDocument(fresh)
+    return fresh, own, of_person

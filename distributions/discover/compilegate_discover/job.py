@@ -59,7 +59,6 @@ class Setup:
     output: str
     role: str
     tags: Pairs
-    experiment: str
     volume_gb: int | None
     max_runtime: float | None
     max_wait: float | None
@@ -175,7 +174,6 @@ class Reader:
             output=self._one(_text(_map(record, "OutputDataConfig").get("S3OutputPath"))),
             role=self._one(_text(record.get("RoleArn"))),
             tags=tags,
-            experiment=_text(_map(record, "ExperimentConfig").get("ExperimentName")),
             volume_gb=resources.get("VolumeSizeInGB"),
             max_runtime=_number(limits.get("MaxRuntimeInSeconds")),
             max_wait=_number(limits.get("MaxWaitTimeInSeconds")),

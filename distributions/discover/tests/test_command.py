@@ -94,11 +94,13 @@ def test_a_second_run_updates_its_own_lines_and_leaves_a_persons(discover, tmp_p
     file = tmp_path / "jobs" / "bert-docs.yaml"
     text = fill_in(file).replace("margin: 0.01 ", "margin: 0.02 ")
     text = text.replace("precision: bf16  # read: bf16", "precision: bf16  # we checked")
+    (epochs,) = [line for line in text.splitlines(keepends=True) if "    epochs: 3" in line]
+    text = text.replace(epochs, "")
     file.write_text(text.replace("  volume_gb: 50", "  # disks\n  volume_gb: 50"))
     later = bert()
     for job in later[-3:]:
         job["ResourceConfig"] |= {"InstanceType": "ml.g5.2xlarge", "VolumeSizeInGB": 80}
-        job["HyperParameters"] |= {"bf16": "false", "fp16": "true"}
+        job["HyperParameters"] |= {"bf16": "false", "fp16": "true", "warmup": "10"}
     (row,) = discover(AccountInMemory({REGION: later}))["workloads"]
     assert ("bert-docs", "updated") == (row["name"], row["state"])
     assert {"training.source_dir", "training.precision", "shapes.static"} < {*row["of_person"]}
@@ -108,6 +110,10 @@ def test_a_second_run_updates_its_own_lines_and_leaves_a_persons(discover, tmp_p
         now["training"]["precision"], now["training"]["source_dir"], now["quality"]["margin"],
     )  # fmt: skip
     assert "  # disks\n  volume_gb: 80" in file.read_text()
+    assert (10, False) == (
+        now["training"]["hyperparameters"].get("warmup"),
+        "epochs" in now["training"]["hyperparameters"],
+    )
     before = file.read_bytes()
     discover(AccountInMemory({REGION: later}))
     assert before == file.read_bytes()
@@ -313,6 +319,12 @@ def test_the_code_fills_what_jobs_do_not_say(discover, tmp_path):
         training["hyperparameters"]["argument_names"]
     ).items()
     assert not {"training.batch_size", "training.source_dir"} & {*row["unknown"]}
+    # As in a file that is written with the code at once, also what only the code says.
+    updated = load_yaml(tmp_path / row["file"])
+    (row,) = discover(account, "--with-source", "--to", "fresh")["workloads"]
+    fresh = load_yaml(tmp_path / row["file"])
+    assert "metric_patterns" in fresh["training"]["hyperparameters"]
+    assert fresh == updated
 
 
 @pytest.mark.parametrize("body", [b"", bundle(__up="x"), bundle(**{"..__up.py": "x"}), b"\x1f\x8b"])
