@@ -62,8 +62,7 @@ SECTIONS: Mapping[str, Mapping[str, tuple[str, str] | None]] = {
         "digest": ("report", "digest"), "statement": ("statement", "statement"),
     },
     "The deployment": {
-        "synth": ("synth", "synth"), "unlock": ("operating", "unlock"),
-        "drain": ("operating", "drain"),
+        "synth": ("synth", "synth"), "unlock": None, "drain": None,
     },
     "This machine": {"demo": None, "demo-production": None, "local": None},
 }  # fmt: skip

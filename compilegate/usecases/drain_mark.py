@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from compilegate.domain import ledger_keys, naming
-from compilegate.domain.draining import latest_mark
 from compilegate.domain.errors import DrainedError
-from compilegate.domain.records.ledger import DrainMark
+from compilegate.domain.records.ledger import DamagedRecord, DrainMark, Record
 from compilegate.domain.utc import minute
 from compilegate.ports import Ledger, Services
 
@@ -13,6 +14,17 @@ from compilegate.ports import Ledger, Services
 def drain_mark(ledger: Ledger) -> DrainMark | None:
     """The mark that holds; None for a deployment that was never drained."""
     return latest_mark(ledger.history(ledger_keys.DEPLOYMENT, ledger_keys.DRAIN_ENTRIES).records)
+
+
+def latest_mark(records: Iterable[Record]) -> DrainMark | None:
+    """The newest mark. Raises UnreadableRecordError where one is damaged: it may hold."""
+    marks = []
+    for record in records:
+        if isinstance(record, DamagedRecord) and record.kind == DrainMark.kind:
+            raise record.error
+        if isinstance(record, DrainMark):
+            marks.append(record)
+    return max(marks, key=lambda mark: mark.version, default=None)
 
 
 def refuse_if_drained(services: Services) -> None:

@@ -16,7 +16,8 @@ CODE = (
     "distributions/exports/compilegate_exports", "distributions/facts/compilegate_facts",
     "distributions/init/compilegate_init", "distributions/judge/compilegate_judge",
     "distributions/local/compilegate_local",
-    "distributions/localcloud/compilegate_localcloud", "lambdas", "stacks", "training",
+    "distributions/localcloud/compilegate_localcloud",
+    "distributions/operating/compilegate_operating", "lambdas", "stacks", "training",
 )  # fmt: skip
 OLD = frozenset(
     ("carried", "doors", "nights", "patience", "promised", "rulers", "settle", "settled", "story",

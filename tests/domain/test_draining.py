@@ -6,7 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from compilegate.domain.draining import (
+from compilegate.domain.errors import UnreadableRecordError
+from compilegate.domain.records.ledger import DrainMark, read
+from compilegate.usecases.drain_mark import latest_mark
+from compilegate_operating.work import (
     CLEAN_UP_SECONDS,
     DrainSteps,
     HeldLock,
@@ -14,12 +17,9 @@ from compilegate.domain.draining import (
     RunPhase,
     UnfinishedJob,
     Work,
-    latest_mark,
     next_steps,
     phase_between_jobs,
 )
-from compilegate.domain.errors import UnreadableRecordError
-from compilegate.domain.records.ledger import DrainMark, read
 
 TRIAL = RunningExecution("arn:evaluate:bert-1")
 RUNS = {phase: RunningExecution(f"arn:train:{phase}", phase) for phase in RunPhase}

@@ -102,9 +102,11 @@ def tried(
 
 
 def _worker(given: Document, environment: dict[str, str] | None) -> subprocess.Popen[str]:
+    operating = str(REPOSITORY / "distributions" / "operating")
     process = subprocess.Popen(
         [PYTHON, "-m", "tests.faults.simulation_worker"], cwd=REPOSITORY, text=True,
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, env={**os.environ, **(environment or {})},
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": operating, **(environment or {})},
     )  # fmt: skip
     assert process.stdin is not None
     process.stdin.write(json.dumps(given))

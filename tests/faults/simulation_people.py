@@ -13,7 +13,6 @@ from compilegate.ports import Services
 from compilegate.usecases.flag.approval import answer_approval
 from compilegate.usecases.flag.change_flag import repair_flag
 from compilegate.usecases.flag.override import find_candidate, revert_by_hand, set_by_hand
-from compilegate.usecases.operations.drain import Deployment, begin_drain, end_drain, unlock
 from compilegate.usecases.registration import (
     Package,
     RegisterOptions,
@@ -21,6 +20,7 @@ from compilegate.usecases.registration import (
     register,
     retire,
 )
+from compilegate_operating.drainage import Deployment, begin_drain, end_drain, unlock
 from tests.faults.simulation_world import Cloud
 
 ANA = Override("ana", "looks right")

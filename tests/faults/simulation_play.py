@@ -17,7 +17,7 @@ from botocore.exceptions import ClientError, ReadTimeoutError
 
 from compilegate.domain import naming
 from compilegate.domain.errors import CompilegateError
-from compilegate.usecases.operations.drain import end_drain
+from compilegate_operating.drainage import end_drain
 from tests.faults.machine import Execution, refusal
 from tests.faults.rows import CLEAN_UP, ERRORS
 from tests.faults.simulation_people import COMMANDS, deployment

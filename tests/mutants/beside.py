@@ -37,6 +37,8 @@ PACKAGES = {
     "distributions/facts/compilegate_facts/refresh.py": ("tests/adapters", 0.9),
     "distributions/judge/compilegate_judge/comparison.py": ("tests/usecases", 0.9),
     "distributions/judge/compilegate_judge/replay.py": ("tests/usecases", 0.9),
+    "distributions/operating/compilegate_operating/drainage.py": ("tests/usecases", 0.9),
+    "distributions/operating/compilegate_operating/work.py": ("tests/domain", 0.9),
 }
 
 

@@ -8,20 +8,20 @@ from typing import Any
 import pytest
 
 from compilegate.domain import ledger_keys, naming
-from compilegate.domain.draining import (
+from compilegate.domain.errors import DrainedError, WorkloadLockedError
+from compilegate.domain.ledger_keys import CLOCKS_APART_SECONDS
+from compilegate.domain.records.production import CapacityWait
+from compilegate.usecases.drain_mark import drain_mark, put_mark, refuse_if_drained
+from compilegate.usecases.production.begin_run import begin_run
+from compilegate.usecases.trial.lock import acquire_lock
+from compilegate_operating.drainage import Deployment, Drainage, begin_drain, end_drain
+from compilegate_operating.work import (
     CLEAN_UP_SECONDS,
     DrainSteps,
     HeldLock,
     RunPhase,
     next_steps,
 )
-from compilegate.domain.errors import DrainedError, WorkloadLockedError
-from compilegate.domain.ledger_keys import CLOCKS_APART_SECONDS
-from compilegate.domain.records.production import CapacityWait
-from compilegate.usecases.drain_mark import drain_mark, put_mark, refuse_if_drained
-from compilegate.usecases.operations.drain import Deployment, Drainage, begin_drain, end_drain
-from compilegate.usecases.production.begin_run import begin_run
-from compilegate.usecases.trial.lock import acquire_lock
 from tests.fake_clouds import MACHINE, TRAIN, ScriptedExecutions, cloud
 from tests.fakes import MemorySchedules
 from tests.usecases.production_ledger import register

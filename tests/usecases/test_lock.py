@@ -11,9 +11,9 @@ from compilegate.domain import naming
 from compilegate.domain.errors import WorkloadLockedError
 from compilegate.domain.flag_change import Override
 from compilegate.domain.production.orphans import ExecutionEnd
-from compilegate.usecases.operations.drain import unlock
 from compilegate.usecases.trial.abort_trial import abort_trial
 from compilegate.usecases.trial.lock import acquire_lock, release_lock
+from compilegate_operating.drainage import unlock
 from tests import fakes
 from tests.usecases.trial_builder import SPEC
 

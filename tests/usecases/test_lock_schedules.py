@@ -18,13 +18,13 @@ from compilegate.ports import Services
 from compilegate.usecases import records
 from compilegate.usecases.canary import open_canary
 from compilegate.usecases.flag.approval import ask_approval
-from compilegate.usecases.operations.drain import unlock
 from compilegate.usecases.operations.sweep import sweep
 from compilegate.usecases.planning import plan_trial
 from compilegate.usecases.records import to_json
 from compilegate.usecases.trial import lock
 from compilegate.usecases.trial.abort_trial import abort_trial
 from compilegate.usecases.trial.lock import acquire_lock
+from compilegate_operating.drainage import unlock
 from tests import fakes
 from tests.decision_builder import decision_document
 from tests.domain.workload_builder import SOUND

@@ -1,1 +1,1 @@
-"""Keeping a deployment in order: the daily sweep, its figures, draining before an end."""
+"""Keeping a deployment in order: the daily sweep and its figures."""

@@ -6,28 +6,12 @@ its end, because its model is needed; its job can be stopped on request.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from dataclasses import dataclass
 from enum import StrEnum
 
-from compilegate.domain.records.ledger import DamagedRecord, DrainMark, Record
-
 # How long the deployment's own clean-up of a stopped trial may take before the drain does it.
 CLEAN_UP_SECONDS = 60.0
-
-
-def latest_mark(records: Iterable[Record]) -> DrainMark | None:
-    """The newest mark; None for a deployment that was never drained.
-
-    Raises UnreadableRecordError where one is damaged: it may be the one that holds.
-    """
-    marks = []
-    for record in records:
-        if isinstance(record, DamagedRecord) and record.kind == DrainMark.kind:
-            raise record.error
-        if isinstance(record, DrainMark):
-            marks.append(record)
-    return max(marks, key=lambda mark: mark.version, default=None)
 
 
 class RunPhase(StrEnum):

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
-from compilegate.domain import draining, ledger_keys, naming
+from compilegate.domain import ledger_keys, naming
 from compilegate.domain.failures import ACTIVE, STOPPING
 from compilegate.domain.flag_change import Override
 from compilegate.domain.ledger_keys import CLOCKS_APART_SECONDS
@@ -22,6 +22,15 @@ from compilegate.ports import JobListing, Schedules, Services
 from compilegate.usecases.drain_mark import drain_mark, put_mark
 from compilegate.usecases.started_jobs import jobs_of_run
 from compilegate.usecases.trial.abort_trial import abort_trial, clean_up_after
+from compilegate_operating.work import (
+    DrainSteps,
+    HeldLock,
+    RunningExecution,
+    RunPhase,
+    UnfinishedJob,
+    Work,
+    phase_between_jobs,
+)
 
 CAUSE = "the deployment was drained"
 # A spot job may wait for capacity as long as a job may train.
@@ -96,7 +105,7 @@ class Drainage:
     deployment: Deployment
     monotonic: Callable[[], float]
     _listed_from: float = field(init=False)
-    _jobs: dict[str, draining.UnfinishedJob | None] = field(default_factory=dict)
+    _jobs: dict[str, UnfinishedJob | None] = field(default_factory=dict)
     _inputs: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     _ended: dict[str, float] = field(default_factory=dict)
 
@@ -104,7 +113,7 @@ class Drainage:
         """The first list goes back as far as a job can train that began to."""
         self._listed_from = self.deployment.services.clock.now() - LONGEST_JOB_SECONDS
 
-    def read(self) -> draining.Work:
+    def read(self) -> Work:
         """What is in progress now."""
         # Jobs first: none of them can then belong to an execution that starts after this reading.
         jobs = self._unfinished_jobs()
@@ -113,15 +122,15 @@ class Drainage:
         running, now, locks = {*trials, *runs}, self.monotonic(), []
         for workload, owner in self.deployment.locks():
             ended_for = None if owner in running else now - self._ended.setdefault(owner, now)
-            locks.append(draining.HeldLock(workload, owner, ended_for))
-        return draining.Work(
-            trials=tuple(draining.RunningExecution(arn) for arn in trials),
-            runs=tuple(draining.RunningExecution(arn, self._phase(arn, jobs)) for arn in runs),
+            locks.append(HeldLock(workload, owner, ended_for))
+        return Work(
+            trials=tuple(RunningExecution(arn) for arn in trials),
+            runs=tuple(RunningExecution(arn, self._phase(arn, jobs)) for arn in runs),
             jobs=tuple(jobs),
             locks=tuple(locks),
         )
 
-    def take(self, steps: draining.DrainSteps) -> None:
+    def take(self, steps: DrainSteps) -> None:
         """Stop what is to be stopped, and clean up after trials whose own clean-up was lost."""
         services = self.deployment.services
         for execution in steps.executions:
@@ -138,7 +147,7 @@ class Drainage:
             abort_trial(event, services=services)
             services.locks.release(lock.workload, lock.owner)
 
-    def _unfinished_jobs(self) -> list[draining.UnfinishedJob]:
+    def _unfinished_jobs(self) -> list[UnfinishedJob]:
         """Jobs of this deployment; not those of another stage, or that are gone.
 
         The first time all that can still train are listed, then the new ones alone.
@@ -151,7 +160,7 @@ class Drainage:
                 execution = services.jobs.tags(name).get(naming.TAG_EXECUTION, "")
                 job, production = None, runs.owns(execution)
                 if production or self.deployment.trials.owns(execution):
-                    job = draining.UnfinishedJob(name, execution, production)
+                    job = UnfinishedJob(name, execution, production)
                 self._jobs[name] = job
         own = {name: job for name, job in self._jobs.items() if job is not None}
         statuses = {
@@ -164,22 +173,22 @@ class Drainage:
             if statuses.get(name) in ACTIVE
         ]
 
-    def _phase(self, arn: str, unfinished: Sequence[draining.UnfinishedJob]) -> draining.RunPhase:
+    def _phase(self, arn: str, unfinished: Sequence[UnfinishedJob]) -> RunPhase:
         if any(job.execution == arn for job in unfinished):
-            return draining.RunPhase.TRAINING
+            return RunPhase.TRAINING
         if arn not in self._inputs:
             self._inputs[arn] = self.deployment.runs.input_of(arn)
         execution_input = self._inputs[arn]
         if "job" in execution_input or "detail" in execution_input:  # a team's job
-            return draining.RunPhase.RECORDING
+            return RunPhase.RECORDING
         services, workload = self.deployment.services, str(execution_input.get("workload", ""))
         runs = services.ledger.history(workload, ledger_keys.RUN_ENTRIES)
         begun = runs.run_of_execution(arn)
         if begun is None:
-            return draining.RunPhase.WAITING
+            return RunPhase.WAITING
         recorded = [run.job for run in runs.runs if run.run == begun.run]
         jobs = {*recorded, *jobs_of_run(workload, begun, runs, services)}
-        return draining.phase_between_jobs(jobs, {wait.job for wait in runs.waits_of(begun.run)})
+        return phase_between_jobs(jobs, {wait.job for wait in runs.waits_of(begun.run)})
 
 
 def unlock(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
@@ -13,7 +14,6 @@ from compilegate.cli.common.cloud import Cloud, check_workload_exists
 from compilegate.cli.common.error_handling import STOPPED
 from compilegate.cli.common.output import confirm, console
 from compilegate.cli.common.session import Invocation, NameArgument, YesOption, on_cloud
-from compilegate.domain.draining import Work, next_steps
 from compilegate.domain.errors import EnvironmentNotReadyError, InvalidInputError, NotDeployedError
 from compilegate.domain.flag_change import Override
 from compilegate.domain.formats import plural
@@ -24,13 +24,15 @@ from compilegate.domain.records.ledger import DrainMark
 from compilegate.domain.utc import iso
 from compilegate.usecases.drain_mark import drain_mark
 from compilegate.usecases.equivalence import restore_classes, revoked_classes
-from compilegate.usecases.operations.drain import Deployment, Drainage, begin_drain, end_drain
-from compilegate.usecases.operations.drain import unlock as release
 from compilegate.usecases.records import workload_names
+from compilegate_operating.drainage import Deployment, Drainage, begin_drain, end_drain
+from compilegate_operating.drainage import unlock as release
+from compilegate_operating.work import Work, next_steps
 
 if TYPE_CHECKING:
     from compilegate.ports import JobListing
 
+TEMPLATES = Path(__file__).with_name("templates")
 STILL_RUNNING = 11
 KINDS = ("executions", "jobs", "locks")  # of what a drain stops
 
@@ -80,7 +82,7 @@ def drain(
     if undo:
         enabled = end_drain(deployment, by)
         undone = {"drained": False, "schedules_enabled": list(enabled or ())}
-        invocation.answer(undone, "drain_undone", stack=stack, enabled=enabled)
+        invocation.answer(undone, TEMPLATES / "drain_undone", stack=stack, enabled=enabled)
         return
     jobs = "are stopped as well" if stop_jobs else "finish first"
     confirm(
@@ -150,7 +152,7 @@ def _check(invocation: Invocation) -> int:
         cloud = invocation.open_cloud()
     except NotDeployedError as error:
         nothing = {"stage": invocation.stage_name, "deployed": False, "idle": True}
-        invocation.answer(nothing, "drain_nothing", why=error)
+        invocation.answer(nothing, TEMPLATES / "drain_nothing", why=error)
         return 0
     deployment = _deployment(cloud)
     work = Drainage(deployment, time.monotonic).read()
@@ -182,7 +184,7 @@ def _answer(
         "stopped": stopped or {kind: [] for kind in KINDS},
     }
     invocation.answer(
-        document, template, stack=stack_name(cloud.stage), cloud=cloud,
+        document, TEMPLATES / template, stack=stack_name(cloud.stage), cloud=cloud,
         under_way=in_progress(work), drained_at=at,
         runs=[f"{one.name} ({one.phase})" for one in work.runs],
     )  # fmt: skip
@@ -263,7 +265,7 @@ def unlock(
         made = release(workload, execution, end, override, stopped=stopped, services=cloud.services)
         entry = made.to_entry()
     document = {"workload": workload, "released": entry is not None, "unlocked": entry}
-    invocation.answer(document, "unlock")
+    invocation.answer(document, TEMPLATES / "unlock")
 
 
 def _restore_classes(
@@ -286,4 +288,4 @@ def _restore_classes(
         "restored": [one.to_entry() for one in revoked],
         "revoked": [one.to_entry() for one in revoked_classes(ledger)],
     }
-    invocation.answer(document, "unlock_equivalence")
+    invocation.answer(document, TEMPLATES / "unlock_equivalence")

@@ -1,0 +1,1 @@
+"""Ends what a deployment runs or holds: `compilegate drain` and `compilegate unlock`."""
