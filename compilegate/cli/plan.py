@@ -47,7 +47,7 @@ def show_plan(plan: Plan, workload: Workload, *, explain: bool) -> None:
         "candidates": sum(arm.role == CANDIDATE for arm in plan.arms),
         "controls": sum(arm.role == CONTROL for arm in plan.arms),
         "notes": said(plan.notes),
-        "resolution": resolution_of(plan, workload),
+        "resolution": _resolution(plan, workload),
     }
     show(
         "plan", values,
@@ -69,8 +69,7 @@ def show_plan(plan: Plan, workload: Workload, *, explain: bool) -> None:
         )  # fmt: skip
 
 
-def resolution_of(plan: Plan, workload: Workload) -> Mapping[float, int | None]:
-    """Full runs of a candidate that the plan's trial needs at least, by the gain to be proven."""
+def _resolution(plan: Plan, workload: Workload) -> Mapping[float, int | None]:
     candidates = sum(arm.role == CANDIDATE for arm in plan.arms)
     return resolution(workload.policy, candidates=candidates, n_max=plan.max_quality_runs)
 
@@ -153,7 +152,7 @@ def plan(
         raise typer.Exit(REFUSED)
     if as_json:
         requests = examples(workload, trial_plan)
-        gains = resolution_of(trial_plan, workload).items()
+        gains = _resolution(trial_plan, workload).items()
         proves = [{"speedup": gain, "runs": runs} for gain, runs in gains]
         emit_json({
             **trial_plan.to_dict(), "resolution": proves, "placeholders": PLACEHOLDERS,

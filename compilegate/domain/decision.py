@@ -467,11 +467,6 @@ class Decision:
         return self.flag.action if self.flag else FLAG_ACTIONS[self.verdict]
 
     @property
-    def asks_a_person(self) -> bool:
-        """Whether a signal did not hold, so that a person decides on the promotion."""
-        return SIGNAL in self.codes
-
-    @property
     def codes(self) -> tuple[str, ...]:
         """Codes of the reasons."""
         return tuple(reason.code for reason in self.reasons)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from compilegate.domain.decision import Decision, Verdict
+from compilegate.domain.decision import SIGNAL, Decision, Verdict
 from compilegate.domain.errors import InvalidEvidenceError
 from compilegate.domain.judging.comparison import Samples
 from compilegate.domain.judging.design import Design
@@ -121,7 +121,7 @@ def test_a_guardrail_whose_past_says_that_no_run_could_prove_it_is_refused_befor
 def test_a_signal_that_does_not_hold_promotes_and_asks_a_person(values: Values, asks: bool) -> None:
     decision = judge(trial(values, kind="signals"))
 
-    assert (Verdict.PROMOTE, asks) == (decision.verdict, decision.asks_a_person)
+    assert (Verdict.PROMOTE, asks) == (decision.verdict, SIGNAL in decision.codes)
     assert decision.quality is not None
     assert 1 == len(decision.quality.signals)
 
@@ -129,7 +129,7 @@ def test_a_signal_that_does_not_hold_promotes_and_asks_a_person(values: Values, 
 def test_a_signal_says_nothing_of_what_is_not_promoted() -> None:
     decision = judge(trial(steady(2 * MARGIN), first=2 * MARGIN, kind="signals"))
 
-    assert (Verdict.STAY_OFF, False) == (decision.verdict, decision.asks_a_person)
+    assert (Verdict.STAY_OFF, False) == (decision.verdict, SIGNAL in decision.codes)
 
 
 @pytest.mark.parametrize("name", ["eval_loss", "top5"])

@@ -145,4 +145,4 @@ def test_guardrails_are_explained_beside_the_first_metric_in_trial_and_probation
     watched = about(items_of(production([0.9])), Section.PROBATION)["None"]
 
     assert ["held", "worse"] == [one["answer"]["value"] for one in own.values()]
-    assert "guardrail top5 watch: limit" in watched
+    assert "guardrail top5 monitor: limit" in watched

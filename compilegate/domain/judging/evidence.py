@@ -246,13 +246,6 @@ class Arm:
         """Every run of the arm, short segments first."""
         return (*self.speed, *self.full_runs)
 
-    def by(self, metric: str) -> Arm:
-        """The arm with another metric of its full runs."""
-        quality, probation = (
-            tuple(run.by(metric) for run in runs) for runs in (self.quality, self.probation)
-        )
-        return replace(self, quality=quality, probation=probation)
-
     @property
     def evaluation_sets(self) -> list[str]:
         """The set that each finished run of the trial was scored on, where it is recorded."""
@@ -392,10 +385,15 @@ class Evidence:
 
     def by(self, metric: Metric) -> Evidence:
         """The same runs by a guardrail or a signal, which takes the place of the first metric."""
-        quality = replace(self.quality, **vars(metric))
-        return replace(
-            self, quality=quality, arms=tuple(arm.by(metric.metric) for arm in self.arms)
+        arms = tuple(
+            replace(
+                arm,
+                quality=tuple(run.by(metric.metric) for run in arm.quality),
+                probation=tuple(run.by(metric.metric) for run in arm.probation),
+            )
+            for arm in self.arms
         )
+        return replace(self, quality=replace(self.quality, **vars(metric)), arms=arms)
 
     def oriented(self, values: Sequence[float]) -> list[float]:
         """Metrics turned so that higher is better."""

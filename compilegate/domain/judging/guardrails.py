@@ -13,23 +13,19 @@ hold where all else promotes lets a person decide whether the flag is turned on.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from compilegate.domain.decision import QualityFigures
+from compilegate.domain.judging.design import Design
 from compilegate.domain.judging.evidence import Arm, Evidence, finished
 from compilegate.domain.judging.quality import (
     QualityFinding,
     QualityOutcome,
-    design_of,
     judge_quality_of,
     quality_figures,
-    refuse_before_spending,
 )
 from compilegate.domain.reasons import Reason
 from compilegate.domain.workload.quality import Metric
-
-HELD = QualityOutcome.HELD
 
 
 @dataclass(frozen=True)
@@ -39,11 +35,6 @@ class MetricFinding:
     evidence: Evidence
     arm: Arm
     finding: QualityFinding
-
-    @property
-    def held(self) -> bool:
-        """Whether a loss of its margin is ruled out."""
-        return self.finding.outcome is HELD
 
     @property
     def figures(self) -> QualityFigures:
@@ -57,35 +48,19 @@ class MetricFinding:
         return Reason(code, text, self.arm.name)
 
 
-def judge_metrics(
-    candidate: Arm, evidence: Evidence, metrics: Iterable[Metric]
-) -> tuple[MetricFinding, ...]:
-    """The finding of each, in their order; none where too few production runs are left."""
-    findings = []
-    for metric in metrics:
-        seen, arm = evidence.by(metric), candidate.by(metric.metric)
-        design = design_of(seen, arm)
-        if design is not None:
-            found = _unreported(seen, arm) or judge_quality_of(arm, seen, design)
-            findings.append(MetricFinding(seen, arm, found))
-    return tuple(findings)
+def judge_metric(
+    candidate: Arm, evidence: Evidence, metric: Metric, design: Design
+) -> MetricFinding:
+    """The finding of one; ``design`` is that of the first metric.
 
-
-def _unreported(evidence: Evidence, candidate: Arm) -> QualityFinding | None:
-    """A metric that a finished run lacks proves nothing, whatever the others had."""
-    runs = [*finished(candidate.quality), *finished(evidence.baseline.quality)]
+    A metric that a finished run lacks proves nothing, whatever the others had.
+    """
+    seen = evidence.by(metric)
+    arm = seen.arm(candidate.name) or candidate
+    runs = [*finished(arm.quality), *finished(seen.baseline.quality)]
     silent = sum(run.metric is None for run in runs)
-    if not silent:
-        return None
-    reason = f"{silent} of {len(runs)} finished runs did not report it as a finite number"
-    return QualityFinding(QualityOutcome.UNREPORTED, reason)
-
-
-def refuse_any(evidence: Evidence) -> Reason | None:
-    """Why no number of runs that policy allows would prove one of the metrics, by its history."""
-    for seen in (evidence, *map(evidence.by, evidence.quality.guardrails)):
-        design = design_of(seen)
-        refused = None if design is None else refuse_before_spending(seen, design)
-        if refused is not None:
-            return refused
-    return None
+    if silent:
+        reason = f"{silent} of {len(runs)} finished runs did not report it as a finite number"
+        return MetricFinding(seen, arm, QualityFinding(QualityOutcome.UNREPORTED, reason))
+    own = replace(design, history=len(metric.history))
+    return MetricFinding(seen, arm, judge_quality_of(arm, seen, own))

@@ -27,7 +27,7 @@ from compilegate.domain.judging.equivalence import State, equivalence_of, numeri
 from compilegate.domain.judging.evaluation import evaluation_of
 from compilegate.domain.judging.evidence import PROBATION, Arm, Evidence, finished
 from compilegate.domain.judging.figures import control_figures, saving_figures
-from compilegate.domain.judging.guardrails import MetricFinding, judge_metrics, refuse_any
+from compilegate.domain.judging.guardrails import MetricFinding, judge_metric
 from compilegate.domain.judging.next_step import (
     is_shadow,
     next_quality,
@@ -42,6 +42,7 @@ from compilegate.domain.judging.quality import (
     design_of,
     judge_quality_of,
     quality_figures,
+    refuse_before_spending,
 )
 from compilegate.domain.judging.speed import SpeedFinding, SpeedOutcome, judge_speed
 from compilegate.domain.judging.validity import invalid_reasons, unknown_start
@@ -80,6 +81,7 @@ GUARDRAIL_CODES = {
     QualityOutcome.MORE_RUNS: "guardrail_needs_runs",
     QualityOutcome.UNREPORTED: "guardrail_unreported",
 }
+HELD = QualityOutcome.HELD
 # Of several metrics, the verdict that decides on the candidate.
 GRAVEST = (Verdict.STAY_OFF, Verdict.INCONCLUSIVE, Verdict.CONTINUE, Verdict.PROMOTE)
 
@@ -97,15 +99,6 @@ class CandidateFinding:
     whole: WholeJob | None = None
     guardrails: tuple[MetricFinding, ...] = ()
     signals: tuple[MetricFinding, ...] = ()
-
-    @property
-    def lacks_baseline_only(self) -> bool:
-        """Whether a look that is not over is reached but for baseline runs of the same weeks."""
-        seen = [
-            *([self.quality] if self.quality else []),
-            *(one.finding for one in self.guardrails),
-        ]
-        return any(one.lacks_baseline_only for one in seen)
 
 
 @dataclass(frozen=True)
@@ -187,13 +180,16 @@ def _refused(evidence: Evidence) -> Reason | None:
     """Why the trial should not begin; what has begun is judged on what it has cost."""
     if any(arm.quality for arm in evidence.arms):
         return None
-    if design_of(evidence) is None:
+    design = design_of(evidence)
+    if design is None:
         return _too_few_runs(evidence)
     if any(arm.runs for arm in evidence.arms):
         return None
-    underpowered = refuse_any(evidence)
-    if underpowered is not None:
-        return underpowered
+    for seen in (evidence, *map(evidence.by, evidence.quality.guardrails)):
+        own = replace(design, history=len(seen.quality.history))
+        underpowered = refuse_before_spending(seen, own)
+        if underpowered is not None:
+            return underpowered
     value, remaining = value_of_a_trial(evidence), evidence.runs_left()
     if value is None or value.pays:
         return None
@@ -264,9 +260,9 @@ def _in_order(evidence: Evidence, findings: list[CandidateFinding]) -> TrialFind
             continue
         tested = judged[index] = _quality_finding(finding, evidence, design)
         if tested.verdict is Verdict.CONTINUE:
-            step = next_quality(
-                evidence, arm, design, lacks_baseline_only=tested.lacks_baseline_only
-            )
+            every = (tested.quality, *(one.finding for one in tested.guardrails))
+            lacking = any(one is not None and one.lacks_baseline_only for one in every)
+            step = next_quality(evidence, arm, design, lacks_baseline_only=lacking)
             return _finding(tested, judged[: index + 1], step)
         if tested.verdict is Verdict.PROMOTE:
             return _finding(tested, judged)
@@ -287,7 +283,7 @@ def _quality_finding(
 ) -> CandidateFinding:
     quality = judge_quality_of(passed.arm, evidence, design)
     guardrails, signals = (
-        judge_metrics(passed.arm, evidence, metrics)
+        tuple(judge_metric(passed.arm, evidence, one, design) for one in metrics)
         for metrics in (evidence.quality.guardrails, evidence.quality.signals)
     )
     verdict, code = QUALITY_VERDICTS[quality.outcome]
@@ -319,7 +315,7 @@ def _quality_finding(
     reasons += [unproven] if unproven else []
     if verdict is Verdict.PROMOTE:
         then = "; a person decides whether the flag is turned on"
-        reasons += [one.reason(SIGNAL, then) for one in signals if not one.held]
+        reasons += [one.reason(SIGNAL, then) for one in signals if one.finding.outcome is not HELD]
     return replace(
         passed, verdict=verdict, stage="quality", reasons=tuple(reasons), quality=quality,
         guardrails=guardrails, signals=signals,

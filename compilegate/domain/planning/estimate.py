@@ -27,11 +27,10 @@ from compilegate.domain.economics import WEEKS_PER_YEAR
 from compilegate.domain.facts import Facts
 from compilegate.domain.formats import significant
 from compilegate.domain.judging.comparison import Samples
-from compilegate.domain.judging.design import design_for, looks
+from compilegate.domain.judging.design import Design, design_for, looks
 from compilegate.domain.judging.equivalence import least_rho
 from compilegate.domain.judging.quality import ENOUGH_HISTORY
 from compilegate.domain.judging.speed import SPEED_LOOKS
-from compilegate.domain.optional import without_none
 from compilegate.domain.planning.arms import (
     CANDIDATE,
     ArmPlan,
@@ -42,7 +41,7 @@ from compilegate.domain.planning.arms import (
 )
 from compilegate.domain.reasons import Reason
 from compilegate.domain.workload.model import BASELINE, Candidate, Workload
-from compilegate.domain.workload.quality import Quality
+from compilegate.domain.workload.quality import Metric
 
 SHADOW, HYBRID = "shadow", "hybrid"
 # Full runs of a candidate where the spread of the metric from run to run is unknown.
@@ -127,30 +126,25 @@ def plan_proof(
     one decides that no run could prove, else the one that takes most.
     """
     first = workload.quality
-    proofs = [
-        _proof_of(workload, replace(first, **vars(one)), candidates, mode, rho)
-        for one in (first, *first.guardrails)
-    ]
-    planned = without_none(proofs)
-    if not planned:
-        return None
-    refused = (proof for proof in planned if proof.refused)
-    decides = next(refused, None) or max(planned, key=lambda proof: proof.runs)
-    return replace(decides, history=len(first.history))
-
-
-def _proof_of(
-    workload: Workload, quality: Quality, candidates: int, mode: str, rho: float
-) -> Proof | None:
     design = design_for(
         replace(workload.policy, quality_runs=mode),
-        history=len(quality.history),
+        history=len(first.history),
         candidates=candidates,
         runs_remaining=workload.schedule.runs_per_week * WEEKS_PER_YEAR,
         rho=rho,
     )
     if design is None:
         return None
+    proofs = [
+        _proof_of(replace(design, history=len(one.history)), one, mode)
+        for one in (first, *first.guardrails)
+    ]
+    refused = (proof for proof in proofs if proof.refused)
+    decides = next(refused, None) or max(proofs, key=lambda proof: proof.runs)
+    return replace(decides, history=design.history)
+
+
+def _proof_of(design: Design, quality: Metric, mode: str) -> Proof:
     history, count = Samples((), (), quality.history), len(quality.history)
     spread = math.sqrt(history.pooled_variance or 0.0)
     if count < ENOUGH_HISTORY or not spread:

@@ -253,7 +253,7 @@ class TrialEvidence:
             "phase": TRIAL,
             "promoted": None,
             "policy": policy.to_dict(),
-            "quality": workload.quality.to_dict(),
+            "quality": workload.to_dict()["quality"],
             "usd_per_hour": plan.baseline.usd_per_hour,
             "devices": plan.baseline.devices,
             "runs_per_week": workload.schedule.runs_per_week,

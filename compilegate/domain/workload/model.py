@@ -15,7 +15,7 @@ from typing import Any
 from compilegate.domain.compilers import COMPILERS, MODES, NAMES, compiler_named
 from compilegate.domain.expected import Key, Problem, Section, key
 from compilegate.domain.workload import names
-from compilegate.domain.workload.quality import Quality
+from compilegate.domain.workload.quality import LISTED, Quality
 from compilegate.domain.workload.schedule_expression import UTC, schedule_problem, timezone_problem
 
 SCHEMA = 1
@@ -492,7 +492,10 @@ class Workload(Section):
         document = {**plain(dataclasses.asdict(self)), "candidates": candidates, "schema": SCHEMA}
         if self.profile == Profile():
             del document["profile"]
-        document |= {"quality": plain(self.quality.to_dict()), "policy": self.policy.to_dict()}
+        document["policy"] = self.policy.to_dict()
+        for name in LISTED:
+            if not document["quality"][name]:
+                del document["quality"][name]
         return document
 
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 from compilegate.domain.expected import Problem, Section, key
 from compilegate.domain.workload import names
@@ -79,8 +78,3 @@ class Quality(Metric):
                     problem = f"names {one.metric!r}, which quality names before"
                     yield f"{name}[{index}].metric", problem, "name each metric once"
                 seen.add(one.metric)
-
-    def to_dict(self) -> dict[str, Any]:
-        """As a document has it; keys that 0.2.0 refuses only where they hold something."""
-        values = {key: value for key, value in asdict(self).items() if value is not None}
-        return {key: value for key, value in values.items() if value or key not in LISTED}

@@ -12,7 +12,7 @@ from typing import Any
 
 from compilegate.domain import ledger_keys
 from compilegate.domain.claims import command_at
-from compilegate.domain.decision import Decision, FlagAction
+from compilegate.domain.decision import SIGNAL, Decision, FlagAction
 from compilegate.domain.errors import InvalidInputError, lock_lost
 from compilegate.domain.flag_change import Override
 from compilegate.domain.planning.rounds import LOCK_SECONDS
@@ -32,7 +32,7 @@ def needs_approval(trial: Trial, decision: Decision, store: ObjectStore) -> bool
     """Whether a person has to agree before the flag does what the decision says."""
     if decision.flag_action != FlagAction.ENABLE:
         return False
-    return decision.asks_a_person or load_spec(store, trial).workload.policy.approval == REQUIRED
+    return SIGNAL in decision.codes or load_spec(store, trial).workload.policy.approval == REQUIRED
 
 
 def ask_approval(event: Mapping[str, Any], *, services: Services) -> dict[str, Any]:
