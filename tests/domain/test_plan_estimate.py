@@ -19,6 +19,7 @@ from compilegate.domain.planning.estimate import (
     estimate,
     plan_proof,
 )
+from compilegate.domain.workload.quality import Metric
 from tests.domain.workload_builder import COMPILE, SOUND, change
 
 BASE = ArmPlan(
@@ -160,6 +161,20 @@ def test_a_long_history_gives_the_runs_that_the_judges_power_table_gives() -> No
 
     assert 5 == proof_of(quality__history=history, quality__margin=deviation / 0.4).runs
     assert 2 == proof_of(quality__history=history, quality__margin=deviation / 0.2).runs
+
+
+def test_of_several_metrics_the_one_that_takes_most_runs_decides() -> None:
+    history, deviation = (0.910, 0.911, 0.912, 0.913, 0.914), 0.0015811388
+    margins = {"quality__history": history, "quality__margin": deviation / 0.2}
+
+    def guarded(relative: float) -> Proof:
+        metric = Metric("top5", "maximize", deviation / relative, history)
+        return proof_of(**margins, quality__guardrails=(metric,))
+
+    assert [2, 5] == [guarded(relative).runs for relative in (0.1, 0.4)]
+    refused = guarded(50.0).refused
+    assert refused is not None
+    assert refused.message.startswith("top5: ")
 
 
 @pytest.mark.parametrize("history", [(), (0.91, 0.92), (0.9,) * 8])

@@ -101,6 +101,17 @@ def test_requests_pass_sagemakers_model_and_its_limits() -> None:
         assert limits_broken(request, shape) == []
 
 
+def test_every_metric_of_quality_has_a_definition_once() -> None:
+    listed = [{"metric": name, "goal": "minimize", "margin": 0.1} for name in ("loss", "gap")]
+    quality = {"metric": "eval_accuracy", "goal": "maximize", "margin": 0.005}
+    job = parse_workload(changed("quality", {**quality, "guardrails": listed}))
+    request = quality_request(job, arm(), run="q1b17", replicate=0, seed=17, context=CONTEXT)
+    names = [one["Name"] for one in request["AlgorithmSpecification"]["MetricDefinitions"]]
+
+    assert {"eval_accuracy", "loss", "gap"} < set(names)
+    assert len(set(names)) == len(names)
+
+
 def test_the_longest_names_leave_room_for_the_retry_suffix() -> None:
     run = naming.quality_run(10**naming.ROUND_DIGITS - 1, 25, 10**naming.SEED_DIGITS - 1)
 

@@ -11,12 +11,14 @@ from typing import Any
 import pytest
 
 from compilegate.domain.errors import InvalidInputError, NotFoundError
+from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.naming import TAG_EXECUTION, parse_run
 from compilegate.domain.planning import rounds
 from compilegate.domain.trial.jobs import EndedJob
 from compilegate.domain.trial.judge_round import InfrastructureFailureError
+from compilegate.domain.workload.quality import Metric
 from compilegate.usecases.trial import judge_arms
-from tests.domain.workload_builder import COMPILE, SOUND
+from tests.domain.workload_builder import COMPILE, SOUND, change
 from tests.usecases.trial_builder import (
     EVENT,
     asks_full_runs,
@@ -179,6 +181,22 @@ def test_a_full_run_is_recorded_with_its_work_and_the_services_time_of_its_job(
     assert (75.0, 20, 32.0) == (
         run["job_seconds"], run["work"]["steps"], run["work"]["samples_per_step"],
     )  # fmt: skip
+
+
+def test_guardrails_and_signals_and_their_values_reach_the_judge(services: Any) -> None:
+    others = {"guardrails": (Metric("top5", "maximize", 0.01),),
+              "signals": (Metric("gap", "minimize", 0.1),)}  # fmt: skip
+    quality = dataclasses.replace(SOUND.quality, **others)
+    put_spec(services, change(SOUND, quality=quality))
+    first_round(services)
+    done, values = outcome("q1b17"), {"top5": 0.97, "gap": 0.2}
+    put_output(services, done["job"], quality_output(17, metrics={"eval_accuracy": 0.91, **values}))
+    call_judge(services, 2, [done], says("promote"))
+    shown = read_evidence(evidence(services))
+    (run,) = shown.candidates[0].quality
+
+    assert quality == shown.quality
+    assert values == run.record["metrics"]
 
 
 def test_figures_that_break_the_contract_are_refused_again_and_never_become_evidence(

@@ -258,7 +258,7 @@ def quality_monitor(evidence: Evidence, promoted: Arm) -> Monitor:
         tolerated=margin / 2,
         level=0.0,
         runs=evidence.policy.probation_runs,
-        error=FALSE_ALARM / evidence.quality.sharing,
+        error=FALSE_ALARM / (1 + len(evidence.quality.guardrails)),
     )
 
 

@@ -211,7 +211,7 @@ def design_of(evidence: Evidence, candidate: Arm | None = None) -> Design | None
         candidates=len(evidence.candidates),
         runs_remaining=evidence.runs_left(candidate),
         rho=min(rho_of(arm, evidence) for arm in asked),
-        metrics=evidence.quality.sharing,
+        metrics=1 + len(evidence.quality.guardrails),
     )
 
 

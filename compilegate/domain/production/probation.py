@@ -23,7 +23,7 @@ from compilegate.domain.judging.evidence_file import read_full_run
 from compilegate.domain.optional import without_none
 from compilegate.domain.production.fingerprint import recorded, stale_reasons
 from compilegate.domain.production.history import Promotion
-from compilegate.domain.production.savings import guardrail_of, metric_of, wall_seconds_of
+from compilegate.domain.production.savings import metric_of, wall_seconds_of
 from compilegate.domain.reasons import Reason
 from compilegate.domain.records.ledger import DamagedRecord
 from compilegate.domain.records.production import PlannedTransition, ProductionRun
@@ -150,24 +150,20 @@ def _evidence(run: ProductionRun, order: int) -> Document:
 
 
 def _quality(evidence: Mapping[str, Any], earlier: Iterable[ProductionRun]) -> Document:
-    quality = dict(evidence["quality"])
-    guardrails = quality.get("guardrails", [])
-    if all(one.get("history") for one in (quality, *guardrails)):
-        return quality
-    runs = history_runs(evidence, earlier)[-HISTORY_RUNS:]
-    if guardrails:
-        recorded_by = {
-            one["metric"]: without_none(guardrail_of(run, one["metric"]) for run in runs)
-            for one in guardrails
-        }
+    quality, runs = dict(evidence["quality"]), history_runs(evidence, earlier)[-HISTORY_RUNS:]
+    if quality.get("guardrails"):
         quality["guardrails"] = [
-            {**one, "history": one.get("history") or recorded_by[one["metric"]]}
-            for one in guardrails
+            one if one.get("history") else {**one, "history": _history(runs, one["metric"])}
+            for one in quality["guardrails"]
         ]
     if not quality.get("history"):
-        quality["history"] = [metric_of(run) for run in runs]
+        quality["history"] = _history(runs)
         quality.setdefault("history_wall_seconds", without_none(map(wall_seconds_of, runs)))
     return quality
+
+
+def _history(runs: Sequence[ProductionRun], guardrail: str | None = None) -> list[float]:
+    return without_none(metric_of(run, guardrail) for run in runs)
 
 
 def history_runs(

@@ -31,15 +31,12 @@ from compilegate.domain.workload.model import BASELINE
 # What a production run recorded of itself, by the ledger's entry of any release.
 
 
-def metric_of(run: ProductionRun) -> float | None:
-    """What it reached of the workload's metric, None where it recorded no finite number."""
-    return _figure(run.result.get("metric"))
-
-
-def guardrail_of(run: ProductionRun, metric: str) -> float | None:
-    """What it reached of a guardrail, None where it recorded no finite number."""
+def metric_of(run: ProductionRun, guardrail: str | None = None) -> float | None:
+    """What it reached of the workload's metric or a guardrail; None without a finite number."""
+    if guardrail is None:
+        return _figure(run.result.get("metric"))
     values = run.result.get("metrics")
-    return _figure(values.get(metric)) if isinstance(values, Mapping) else None
+    return _figure(values.get(guardrail)) if isinstance(values, Mapping) else None
 
 
 def wall_seconds_of(run: ProductionRun) -> float | None:

@@ -61,11 +61,6 @@ class Quality(Metric):
         """The names of all metrics, the first one first."""
         return self.metric, *(one.metric for one in (*self.guardrails, *self.signals))
 
-    @property
-    def sharing(self) -> int:
-        """The metrics among which the chance is shared that a sound candidate is turned off."""
-        return 1 + len(self.guardrails)
-
     def problems(self) -> Iterator[Problem]:
         """A metric that stands there twice, and more than a trial watches."""
         seen = {self.metric}
