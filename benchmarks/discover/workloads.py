@@ -12,7 +12,9 @@ that one owner trains. So a case is generated only where the records hold what d
   form ``WORKLOAD/PART`` says so: the parts together are right, and so is each part alone.
 
 Requests of the SDK's third version do not name the program, so that a new name is unclear there,
-and two programs under one name differ in the image.
+and two programs differ in the image or in where their data lies.
+
+Search answers for one account, so an account has no copies of another's jobs.
 """
 
 from __future__ import annotations
@@ -184,14 +186,12 @@ def _renamed_unclear(one: Workload, other: Workload, _draw: random.Random) -> tu
 def _siblings(one: Workload, other: Workload, draw: random.Random) -> tuple[Workload, ...]:
     """Two programs whose names are nearly equal."""
     base = one.base + draw.choice(("-2", "2", "-12", "-v2", "s"))
-    return (
-        replace(one, program=_own_program(one), step=f"Train-{one.base}"),
-        replace(
-            other, base=base, stem=one.stem, program=_own_program(one, base), step=f"Train-{base}",
-            repository=one.repository, own_registry=one.own_registry, owner=one.owner,
-            style=one.style,
-        ),
+    sibling = replace(
+        other, base=base, stem=base if one.style == V3 else one.stem, style=one.style,
+        program=_own_program(one, base), step=f"Train-{base}", owner=one.owner,
+        repository=one.repository, own_registry=one.own_registry,
     )  # fmt: skip
+    return (replace(one, program=_own_program(one), step=f"Train-{one.base}"), sibling)
 
 
 def _countries(one: Workload, other: Workload, _draw: random.Random) -> tuple[Workload, ...]:
@@ -225,7 +225,8 @@ def _cut(one: Workload, other: Workload, _draw: random.Random) -> tuple[Workload
     """Two programs whose names differ only behind what the SDK keeps of them."""
     return tuple(
         replace(
-            each, base=f"{one.base}{_LONG}"[:42] + end, stem=one.stem, style=one.style,
+            each, base=f"{one.base}{_LONG}"[:42] + end, style=one.style,
+            stem=one.base + end if one.style == V3 else one.stem,
             step=f"Train-{one.base}{_LONG}"[:24] + end, program=_own_program(one, one.base + end),
             repository=one.repository, own_registry=one.own_registry, owner=one.owner,
         )

@@ -125,6 +125,15 @@ def test_two_workloads_never_show_the_same(style: str) -> None:
 
 
 @pytest.mark.parametrize("style", STYLES)
+def test_where_no_program_is_named_image_owner_or_data_are_not_those_of_another(style: str) -> None:
+    owners: dict[tuple[str | None, ...], str] = {}
+    for one in draw_workloads(random.Random(9), style, 400):
+        if one.style == V3 or one.program is None:
+            what = (one.style, one.owner, one.repository, one.stem)
+            assert owners.setdefault(what, whole(one.truth)) == whole(one.truth), what
+
+
+@pytest.mark.parametrize("style", STYLES)
 def test_every_kind_of_difficulty_is_there(style: str) -> None:
     drawn = draw_workloads(random.Random(9), style, 90)
     parts = Counter(one.truth.rpartition("/")[2] for one in drawn if "/" in one.truth)
