@@ -125,7 +125,7 @@ clean: ## remove environments and everything built
 	rm -rf build cdk.out .venv .venv-localcloud .venv-training .venv-sdk .venv-sdk3 .venv-checkov .venv-recipes .venv-exports .venv-airflow node_modules tests/asl/node_modules tests/report/axe/node_modules .compilegate
 
 # Packages of their own, beside which a checkout has the flags in compilegate/flags.
-SEPARATE := checkup discover doctor exports facts init judge local localcloud operating
+SEPARATE := checkup discover doctor exports facts init judge local localcloud operating statement
 build/.tool: requirements/bootstrap.lock requirements/tool.lock pyproject.toml $(SEPARATE:%=distributions/%/pyproject.toml)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.12 setup")'
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv

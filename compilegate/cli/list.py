@@ -29,7 +29,6 @@ from compilegate.domain.fleet.listing import (
     state_of,
 )
 from compilegate.domain.fleet.row import NEEDS, PHASES, Row
-from compilegate.domain.fleet.statement import UNREAD
 from compilegate.domain.formats import count, duration, money, plural
 from compilegate.domain.utc import iso
 from compilegate.report.markup import csv_text
@@ -151,7 +150,7 @@ def csv_of(listed: Listing, unread: Iterable[str], columns: Sequence[str], now: 
     What is ``unread`` has a line with its name and that state, whatever was chosen.
     """
     values = [{name: COLUMNS[name](row, now) for name in columns} for row in listed.rows]
-    values += [{"workload": name, "state": UNREAD} for name in unread]
+    values += [{"workload": name, "state": "unread"} for name in unread]
     lines = [
         {name: iso(value) if name in TIMES and isinstance(value, int) else value
          for name, value in row.items() if name in columns}

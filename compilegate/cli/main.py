@@ -59,7 +59,7 @@ SECTIONS: Mapping[str, Mapping[str, tuple[str, str] | None]] = {
     },
     "Every workload": {
         "list": ("list", "list_workloads"), "status": ("status", "status"),
-        "digest": ("report", "digest"), "statement": ("statement", "statement"),
+        "digest": ("report", "digest"), "statement": None,
     },
     "The deployment": {
         "synth": ("synth", "synth"), "unlock": None, "drain": None,

@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 from markupsafe import Markup, escape
 
 from compilegate.domain import console, reasons, utc
@@ -187,9 +187,9 @@ FOLD, EMPTY_LINE = re.compile(r"\s*\n\s*"), re.compile(r"^\n", re.MULTILINE)
 EMPTY_LINES = re.compile(r"\n{3,}")
 
 
-def paragraphs(template: str, **values: Any) -> list[str]:
-    """The template's paragraphs; one without a text is left out."""
-    text = _texts().get_template(f"{template}.txt.j2").render(values)
+def paragraphs(template: str | Path, **values: Any) -> list[str]:
+    """The template's paragraphs; one without a text is left out. A path is another package's."""
+    text = _text_of(template).render(values)
     return [line for part in text.split(END) if (line := _folded(part))]
 
 
@@ -198,7 +198,7 @@ def paragraph(template: str, **values: Any) -> str:
     return " ".join(paragraphs(template, **values))
 
 
-def rows(template: str, **values: Any) -> list[Row]:
+def rows(template: str | Path, **values: Any) -> list[Row]:
     """What the template puts, in its order; a row whose last cell is empty is left out."""
     put: list[Row] = []
 
@@ -207,19 +207,19 @@ def rows(template: str, **values: Any) -> list[Row]:
         put.extend([made] if made[-1] else [])
         return ""
 
-    _texts().get_template(f"{template}.txt.j2").render(values, row=row)
+    _text_of(template).render(values, row=row)
     return put
 
 
 def lines(template: str, **values: Any) -> list[str]:
     """The lines of a template that is a text of several; each value is within one."""
-    text = _texts().get_template(f"{template}.txt.j2").render(values).replace(END, "")
+    text = _text_of(template).render(values).replace(END, "")
     return [" ".join(line.replace(BREAK, " ").split()) for line in text.strip().split("\n")]
 
 
 def markdown(template: str, **values: Any) -> str:
     """A document with at most one empty line between its parts."""
-    text = _texts().get_template(f"{template}.md.j2").render(values).replace(END, "")
+    text = _texts(ASSETS).get_template(f"{template}.md.j2").render(values).replace(END, "")
     text = "\n".join(line.rstrip() for line in text.replace(BREAK, "\n").split("\n"))
     return EMPTY_LINES.sub("\n\n", text).strip() + "\n"
 
@@ -235,10 +235,15 @@ class _Loader(FileSystemLoader):
         return EMPTY_LINE.sub(f"{END}\n", text), *others
 
 
+def _text_of(template: str | Path) -> Template:
+    place = ASSETS / template
+    return _texts(place.parent).get_template(f"{place.name}.txt.j2")
+
+
 @cache
-def _texts() -> Environment:
+def _texts(folder: Path) -> Environment:
     environment = Environment(  # noqa: S701 - plain text; pages escape what they show
-        loader=_Loader(ASSETS),
+        loader=_Loader(folder),
         finalize=lambda value: value.replace("\n", BREAK) if isinstance(value, str) else value,
         undefined=StrictUndefined,
         line_statement_prefix="%",

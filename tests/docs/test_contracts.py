@@ -17,7 +17,6 @@ from compilegate.domain.decision import EXIT_CODES, FLAG_ACTIONS
 from compilegate.domain.eligibility import EligibilityVerdict
 from compilegate.domain.flag import OVERRIDE_KEYS, STATES, parse_flag
 from compilegate.domain.fleet.row import NEEDS, PHASES, Row
-from compilegate.domain.fleet.statement import Statement
 from compilegate.domain.judging.checks import read_check
 from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.records.flags import FlagVersion
@@ -33,6 +32,7 @@ from compilegate.domain.where_time_goes import read_profile
 from compilegate.domain.workload.file import parse_workload
 from compilegate.domain.workload.model import Workload
 from compilegate.domain.workload.quality import Metric
+from compilegate_statement.statement import Statement
 from tests.domain.evidence_builder import judge
 from tests.domain.workload_builder import check
 

@@ -17,7 +17,8 @@ CODE = (
     "distributions/init/compilegate_init", "distributions/judge/compilegate_judge",
     "distributions/local/compilegate_local",
     "distributions/localcloud/compilegate_localcloud",
-    "distributions/operating/compilegate_operating", "lambdas", "stacks", "training",
+    "distributions/operating/compilegate_operating",
+    "distributions/statement/compilegate_statement", "lambdas", "stacks", "training",
 )  # fmt: skip
 OLD = frozenset(
     ("carried", "doors", "nights", "patience", "promised", "rulers", "settle", "settled", "story",

@@ -39,6 +39,9 @@ PACKAGES = {
     "distributions/judge/compilegate_judge/replay.py": ("tests/usecases", 0.9),
     "distributions/operating/compilegate_operating/drainage.py": ("tests/usecases", 0.9),
     "distributions/operating/compilegate_operating/work.py": ("tests/domain", 0.9),
+    "distributions/statement/compilegate_statement/page.py": ("tests/report", 0.9),
+    "distributions/statement/compilegate_statement/read.py": ("tests/usecases", 0.95),
+    "distributions/statement/compilegate_statement/statement.py": ("tests/usecases", 0.9),
 }
 
 

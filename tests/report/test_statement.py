@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from compilegate.domain.fleet.month import Amount, Estimate, Month, MonthFigures
-from compilegate.domain.fleet.statement import Statement
 from compilegate.domain.formats import UNKNOWN
-from compilegate.report.statement import render_statement, statement_csv
+from compilegate_statement.page import render_statement, statement_csv
+from compilegate_statement.statement import Statement
 from tests.report.browser import BROKEN_PIECES, CHROMIUM, assert_readable, browser, plain
 from tests.report.test_browser import AXE
 from tests.report.test_fleet import Cells

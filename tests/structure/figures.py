@@ -21,7 +21,7 @@ JOURNEYS = {
 }
 REPORT = "compilegate.report"
 # Distributions whose commands the command requires: what moves there gets no lighter.
-COMMANDS = ("checkup", "exports", "facts", "init", "judge", "local", "operating")
+COMMANDS = ("checkup", "exports", "facts", "init", "judge", "local", "operating", "statement")
 
 
 def held() -> dict[str, dict[str, int]]:

@@ -17,9 +17,9 @@ from compilegate.domain.fleet.row import Row
 from compilegate.domain.records.production import RegistrationChange
 from compilegate.domain.records.trials import TrialFailed
 from compilegate.ports import Ledger, Services
-from compilegate.usecases.fleet import statement as module
 from compilegate.usecases.fleet.project import fold_workload
-from compilegate.usecases.fleet.statement import statement
+from compilegate_statement import read as module
+from compilegate_statement.read import statement
 from tests.domain.production.run_builder import production_run
 from tests.fakes import FixedClock, services
 from tests.usecases.production_ledger import decided, write

@@ -5,10 +5,10 @@ from __future__ import annotations
 import logging
 
 from compilegate.domain.fleet.month import Month, MonthFigures, history_since, month_of
-from compilegate.domain.fleet.statement import Statement, check_month, of_owner
 from compilegate.domain.optional import without_none
 from compilegate.ports import Services
 from compilegate.usecases.records import at_once, workload_names
+from compilegate_statement.statement import Statement, check_month, of_owner
 
 logger = logging.getLogger("compilegate")
 

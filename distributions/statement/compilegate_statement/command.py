@@ -10,14 +10,15 @@ import typer
 from compilegate.adapters.workload_files import write_whole
 from compilegate.cli.common.session import Invocation, on_cloud
 from compilegate.domain.errors import InvalidInputError
-from compilegate.report.statement import (
+from compilegate_statement import read
+from compilegate_statement.page import (
+    TEMPLATES,
     owners_table,
     remarks,
     render_statement,
     statement_csv,
     whose,
 )
-from compilegate.usecases.fleet import statement as usecase
 
 
 @on_cloud
@@ -51,7 +52,7 @@ def statement(
             "excludes --json and --page", field="--csv", fix="call the command once for each"
         )
     cloud = invocation.open_cloud()
-    document = usecase.statement(month, cloud.services, owner=owner).document()
+    document = read.statement(month, cloud.services, owner=owner).document()
     if as_csv:
         typer.echo(statement_csv(document), nl=False)
     elif page is not None:
@@ -60,5 +61,9 @@ def statement(
     else:
         table = owners_table(document)
         invocation.answer(
-            document, "statement", table=table, remarks=remarks(document), whose=whose(document)
+            document,
+            TEMPLATES / "statement",
+            table=table,
+            remarks=remarks(document),
+            whose=whose(document),
         )

@@ -1,18 +1,20 @@
-"""A month's statement as a page and as CSV, from its document (domain/fleet/statement.py)."""
+"""A month's statement as a page and as CSV, from its document (statement.py)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
+from pathlib import Path
 from shlex import quote
 from typing import Any
 
 from compilegate.domain.claims import Label, command_at
-from compilegate.domain.fleet.statement import FINAL, UNREAD
 from compilegate.domain.formats import UNKNOWN, dollars, plural
 from compilegate.report.markup import Download, csv_text, paragraphs, render_page, rows
 from compilegate.report.tables import Table
+from compilegate_statement.statement import FINAL, UNREAD
 
+TEMPLATES = Path(__file__).with_name("templates")
 Document = Mapping[str, Any]
 # Names of unread workloads in a sentence, and rows of a table; a page stays below 400 kB.
 MOST_NAMES, MOST_ROWS = 20, 500
@@ -50,7 +52,7 @@ def _cells(line: Document, prefix: str = "") -> Iterator[tuple[str, Any]]:
 
 def remarks(statement: Document) -> list[str]:
     """What the sums are of and what they lack, a sentence or two each."""
-    return paragraphs("statement_remarks", statement=statement, most=MOST_NAMES)
+    return paragraphs(TEMPLATES / "statement_remarks", statement=statement, most=MOST_NAMES)
 
 
 def whose(statement: Document) -> str:
@@ -91,7 +93,7 @@ def _lines(total: Document) -> Table:
     """Each line of the statement with what it is."""
     columns = ("Line", "Amount", "90% interval", "Over", "What it is")
     lines = []
-    for name, key, unit, meaning in rows("statement_lines"):
+    for name, key, unit, meaning in rows(TEMPLATES / "statement_lines"):
         of = total[key]
         counted = of.get("runs", of.get("entries"))
         over = UNKNOWN if counted is None else plural(counted, unit)

@@ -1,0 +1,1 @@
+"""A month's money for finance: `compilegate statement`."""
