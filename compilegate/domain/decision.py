@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import Any, Self
 
 from compilegate.domain.codec import OMITTED, rounded, write
+from compilegate.domain.economics import AtLength
 from compilegate.domain.reasons import Reason
 
 # Version of the judge (domain/judging/judge.py), which every decision names. It is defined here so
@@ -425,7 +426,8 @@ class Decision:
     ``speedup``, ``quality`` and ``saving`` are the candidate's, None where they were not judged,
     ``arms`` none where nothing was measured. ``next`` is None where the trial has ended. ``flag``
     is None until the decision is recorded. ``controls`` tell effects apart and decide nothing;
-    they are shown only where there are any.
+    they are shown only where there are any. ``scheduled`` is the speed-up of a run of the
+    workload's ``run_hours``, where those are far from the hours that were measured.
     """
 
     workload: str
@@ -442,6 +444,7 @@ class Decision:
     next: NextStep | None = None
     flag: DecidedFlag | None = None
     controls: tuple[ControlFigures, ...] = field(default=(), metadata=OMITTED)
+    scheduled: AtLength | None = field(default=None, metadata=OMITTED)
 
     @classmethod
     def of_this_judge(

@@ -92,12 +92,12 @@ class AtLength:
 
     seconds: float
     speedup: float
-    interval: Range | None
+    interval: tuple[float, float]
     pays_from_seconds: float | None
 
 
 def at_length(
-    seconds: float, steady: float, interval: Range | None, overhead_seconds: float
+    seconds: float, steady: float, interval: tuple[float, float], overhead_seconds: float
 ) -> AtLength:
     """The speed-up of a run of another length: T / (overhead + T / S), S that of steady steps.
 
@@ -110,7 +110,7 @@ def at_length(
     return AtLength(
         seconds=seconds,
         speedup=whole(steady),
-        interval=None if interval is None else Range(whole(interval.low), whole(interval.high)),
+        interval=(whole(interval[0]), whole(interval[1])),
         pays_from_seconds=break_even_seconds(overhead_seconds, steady),
     )
 

@@ -29,11 +29,13 @@ from compilegate.domain.decision import (
     SavingFigures,
     Speedup,
 )
+from compilegate.domain.economics import AtLength
 from compilegate.domain.formats import (
     MINUS,
     UNKNOWN,
     Format,
     count,
+    duration,
     interval,
     money,
     percent,
@@ -58,6 +60,7 @@ IN_CHECK = "in the runs that checked the alarm"
 OF_ALL = "all production runs: "
 BETTER = {"maximize": "higher is better", "minimize": "lower is better"}
 WHOLE_JOB = "Speed-up of a whole job"
+SCHEDULED = "By run_hours of the workload file"
 DELTA_DIGITS = 2
 ASSUMED = "Assumed: a harmful change that a compiler makes is like those faults"
 
@@ -66,6 +69,7 @@ def key_figures(metric: str, decision: Decision, claims: Claims) -> list[str]:
     """Speed, quality and saving with their intervals, a line each; what is unknown is left out."""
     rows = (
         (WHOLE_JOB, speedup(decision.speedup)),
+        (SCHEDULED, at_length(decision.scheduled)),
         (metric, quality(decision.quality, claims)),
         ("Quality rests on", proofs(decision.quality, claims)),
         ("Saving", saving(decision.saving, claims)),
@@ -78,6 +82,16 @@ def speedup(speed: Speedup | None) -> str:
     if speed is None:
         return UNKNOWN
     return f"{ratio(speed.estimate)} ({ratio_interval(speed)}), from {measured_by(speed)}"
+
+
+def at_length(run: AtLength | None) -> str:
+    """``a run of 3 h: 1.25x (1.10 to 1.40), pays from 3.5 min on``, or a dash."""
+    if run is None:
+        return UNKNOWN
+    ends = interval(run.interval, lambda end: f"{end:.2f}")
+    pays = run.pays_from_seconds
+    from_ = "pays at no length" if pays is None else f"pays from {duration(pays)} on"
+    return f"a run of {duration(run.seconds)}: {ratio(run.speedup)} ({ends}), {from_}"
 
 
 def measured_by(speed: Speedup) -> str:

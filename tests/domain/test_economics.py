@@ -12,6 +12,7 @@ from compilegate.domain.economics import (
     amdahl_speedup,
     annual_saving_usd,
     annual_training_usd,
+    at_length,
     break_even_seconds,
     payback_days,
     saved_share,
@@ -82,6 +83,17 @@ def test_at_break_even_both_arms_take_equally_long(overhead: float, speedup: flo
 
     assert length is not None
     assert pytest.approx(length, rel=1e-9) == overhead + length / speedup
+
+
+def test_a_longer_run_gains_what_its_steady_steps_gain_less_the_overhead() -> None:
+    """90 s of overhead at 1.5x: 3,600 s take 90 + 2,400 s, and 270 s as long as without."""
+    hour = at_length(3600, 1.5, (1.25, 2.0), 90)
+
+    assert pytest.approx(3600 / 2490) == hour.speedup
+    assert pytest.approx((3600 / 2970, 3600 / 1890)) == hour.interval
+    assert pytest.approx(270) == hour.pays_from_seconds
+    assert pytest.approx(1) == at_length(270, 1.5, (1.25, 2.0), 90).speedup
+    assert at_length(3600, 1.0, (0.9, 1.1), 90).pays_from_seconds is None
 
 
 @given(annual=amounts, hours=st.floats(0.01, 100), speedup=speedups, overhead=st.floats(0, 1e4))

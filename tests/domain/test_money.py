@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from scipy import stats
 
-from compilegate.domain.codec import write
+from compilegate.domain.codec import read, write
 from compilegate.domain.decision import Decision, QualityRuns
 from compilegate.domain.judging.evidence import Evidence
 from compilegate.domain.judging.evidence_file import read_evidence
@@ -130,6 +130,23 @@ def test_before_any_full_run_the_baseline_has_a_price(
     price = figures(judge(doc), "baseline")["usd_per_run"]
 
     assert pytest.approx(seconds / 3600 * PRICE, rel=tolerance) == price
+
+
+def test_hours_far_from_those_measured_have_an_answer_of_their_own() -> None:
+    """The trial's job takes a minute, 3 s of them compilation; its production an hour."""
+    measured = judge(document()).scheduled
+    decision = judge({**document(), "run_hours": 1.0})
+    hour = decision.scheduled
+    alike = judge({**document(), "run_hours": 1.5 / 60}).scheduled
+
+    assert measured is None
+    assert alike is None
+    assert hour is not None
+    assert 3600 == hour.seconds
+    assert pytest.approx(3600 / (3 + 3600 / 1.4), rel=0.01) == hour.speedup
+    assert hour.interval[0] < hour.speedup < hour.interval[1]
+    assert pytest.approx(10.5, rel=0.1) == hour.pays_from_seconds
+    assert decision == read(Decision, write(decision))
 
 
 def test_break_even_is_the_overhead_over_the_share_saved() -> None:

@@ -23,7 +23,7 @@ from compilegate.report.charts.cost import cost_chart
 from compilegate.report.charts.quality import quality_chart
 from compilegate.report.charts.speed import speedup_chart, trace_chart
 from compilegate.report.render import message_text, render, subject_text
-from compilegate.report.statements import with_sign
+from compilegate.report.statements import SCHEDULED, at_length, with_sign
 from compilegate.report.tables import arms_table
 from compilegate.report.trial_report import ReportInput, TrialReport
 from compilegate.report.words import headline, lede, metric_cards, recommendations
@@ -32,6 +32,7 @@ from compilegate_exports.arm_runs import arm_runs
 from compilegate_exports.openmetrics import openmetrics
 from tests.domain.evidence_builder import (
     BASE_WALL,
+    GOOD,
     document,
     judge,
     probation_document,
@@ -97,6 +98,20 @@ def places(trial: TrialReport) -> dict[str, str]:
         "report, card": f"{cards[0].value} {cards[0].note}",
         "report, chart": speedup_chart(trial, trial.measured).finding,
     }
+
+
+def test_an_answer_at_the_hours_of_production_stands_in_every_place() -> None:
+    trial = trial_of({**document(metrics=GOOD), "run_hours": 1.0})
+    cards, text = metric_cards(trial), at_length(trial.judged.scheduled)
+
+    assert re.fullmatch(
+        r"a run of 60 min: 1\.\d\dx \(1\.\d\d to 1\.\d\d\), pays from \d.* s on", text
+    )
+    assert text == dict(decision_rows(trial.judged))["by run_hours"]
+    assert text in message_text(trial, cards)
+    assert [text] == [one.note.partition(";")[0] for one in cards if one.name == SCHEDULED]
+    without = trial_of(document(metrics=GOOD))
+    assert SCHEDULED not in message_text(without, metric_cards(without))
 
 
 @given(evidence=decided)

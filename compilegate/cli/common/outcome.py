@@ -232,8 +232,10 @@ def decision_rows(decision: Decision, applied: FlagOutcome | None = None) -> lis
     """A decision's figures by name; ``applied`` is the outcome for the flag."""
     claims = claims_of(decision)
     proofs = statements.proofs(decision.quality, claims)
+    scheduled = statements.at_length(decision.scheduled)
     return [
         ("speed-up", statements.speedup(decision.speedup)),
+        *([] if scheduled == UNKNOWN else [("by run_hours", scheduled)]),
         ("quality", statements.quality(decision.quality, claims)),
         *([] if proofs == UNKNOWN else [("rests on", proofs)]),
         ("saving", statements.saving(decision.saving, claims)),

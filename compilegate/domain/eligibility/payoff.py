@@ -134,7 +134,7 @@ class Economics:
     """USD, minutes and days; ``unknown`` says why a figure is None.
 
     ``largest_speedup`` is Amdahl's bound from the profile, ``payback_speedup`` the speed-up that
-    ``payback_days`` is at; ``region`` is the job's.
+    ``payback_days`` is at; ``region`` is the job's, ``run_hours`` are those of its schedule.
     """
 
     annual_training_usd: float | None
@@ -152,6 +152,7 @@ class Economics:
     assumptions: tuple[str, ...] = ()
     unknown: Mapping[str, str] = field(default_factory=dict)
     payback_speedup: float | None = None
+    run_hours: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """The contract's keys, and beside them what the figures rest on.
@@ -166,6 +167,7 @@ class Economics:
             "annual_training_usd": self.annual_training_usd,
             "plausible_annual_saving_usd": write(self.plausible_annual_saving_usd),
             "trial_usd": self.trial_usd,
+            "run_hours": self.run_hours,
             "break_even_run_minutes": minutes.get("sure_seconds"),
             "payback_days": self.payback_days,
             "region": self.region,
@@ -215,6 +217,7 @@ def economics_of(jobs: Sequence[CandidateJob], tried: Sequence[CandidateJob]) ->
         prices_region=price.region if price else None,
         prices_as_of=price.as_of if price else None,
         price_source=price.source if price else None,
+        run_hours=first.workload.schedule.run_hours,
     )
     lead = max((job for job in tried if job.plausible_speedup), key=_promise, default=None)
     if lead is None:

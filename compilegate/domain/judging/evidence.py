@@ -286,7 +286,8 @@ class Evidence:
 
     ``content`` identifies the document that it was read from, independent of the order of its
     arms and runs. ``history_left_out`` past runs were scored on other evaluation examples.
-    ``equivalence`` is None where nothing is known of the equivalence check.
+    ``equivalence`` is None where nothing is known of the equivalence check. ``run_hours`` are
+    those of production's runs, as the workload file says.
     """
 
     workload: str
@@ -303,6 +304,7 @@ class Evidence:
     content: str = ""
     history_left_out: int = 0
     equivalence: FaultTable | None = None
+    run_hours: float | None = None
 
     @property
     def baseline(self) -> Arm:

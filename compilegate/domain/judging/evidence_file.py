@@ -97,6 +97,7 @@ def _evidence(fields: Fields) -> Evidence:
         quality=_quality(quality),
         history_wall_seconds=quality.numbers("history_wall_seconds"),
         runs_per_week=fields.number("runs_per_week", "runs", above=0.0, default=None),
+        run_hours=fields.number("run_hours", "hours", above=0.0, default=None),
         runs_remaining=fields.number("runs_remaining", "runs", low=0.0, default=None),
         arms=arms,
         plan=TrialPlan() if plan is None else plan.values(TrialPlan),

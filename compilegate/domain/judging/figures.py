@@ -21,6 +21,7 @@ from compilegate.domain.decision import (
 )
 from compilegate.domain.economics import (
     WEEKS_PER_YEAR,
+    AtLength,
     Range,
     break_even_seconds,
     saving_from_speedup,
@@ -28,14 +29,19 @@ from compilegate.domain.economics import (
 from compilegate.domain.judging.comparison import Comparison, Samples, compare
 from compilegate.domain.judging.evidence import Arm, Evidence, FullRun, mean_or_none, metrics
 from compilegate.domain.judging.same_quality import same_quality_figures
-from compilegate.domain.judging.speed import block_log_speedups
+from compilegate.domain.judging.speed import assumed_spread, block_log_speedups
 from compilegate.domain.judging.student import CONFIDENCE, interval_of
 from compilegate.domain.judging.whole_job import (
     WholeJob,
+    from_steady_steps,
+    full_run_hours,
     trial_usd,
     usd_per_run,
 )
 from compilegate.domain.workload.model import controlled_by
+
+# Lengths that differ by as much have an answer each.
+FAR = 2.0
 
 
 def arm_figures(arm: Arm, evidence: Evidence) -> ArmFigures:
@@ -149,17 +155,35 @@ def break_even_run_minutes(candidate: Arm, evidence: Evidence) -> float | None:
     Overhead is what the candidate's warm-up and compilation cost beyond the baseline's; the
     steady speed-up is that of whole runs without it. None when no run is long enough.
     """
+    logs, overhead = _steady(candidate, evidence)
+    seconds = break_even_seconds(overhead, math.exp(mean(logs))) if logs else None
+    return None if seconds is None else seconds / 60
+
+
+def at_scheduled_length(candidate: Arm, evidence: Evidence) -> AtLength | None:
+    """The speed-up of a run of production's hours, where they are far from those measured.
+
+    None where both are alike or one is not known, and before the first block.
+    """
+    asked, hours = evidence.run_hours, full_run_hours(evidence.baseline, evidence)
+    logs, overhead = _steady(candidate, evidence)
+    if not asked or not hours or not logs or 1 / FAR < asked / hours < FAR:
+        return None
+    return from_steady_steps(3600 * asked, logs, assumed_spread(candidate, evidence), overhead)
+
+
+def _steady(candidate: Arm, evidence: Evidence) -> tuple[list[float], float]:
+    """ln(speed-up) of steady steps in each block, and seconds of overhead beyond the baseline's."""
     pairs = evidence.steady_pairs(candidate)
     n_base, n_mine = evidence.baseline.steps_or_one, candidate.steps_or_one
     if not pairs:
-        return None
+        return [], 0.0
     overhead = mean([mine.overhead_seconds - base.overhead_seconds for base, mine in pairs])
     logs = [
         math.log(base.steady_step_seconds * n_base / (mine.steady_step_seconds * n_mine))
         for base, mine in pairs
     ]
-    seconds = break_even_seconds(max(overhead, 0.0), math.exp(mean(logs)))
-    return None if seconds is None else seconds / 60
+    return logs, max(overhead, 0.0)
 
 
 def control_figures(control: Arm, evidence: Evidence) -> ControlFigures:

@@ -26,7 +26,7 @@ from compilegate.domain.judging.design import Design, next_look
 from compilegate.domain.judging.equivalence import State, equivalence_of, numerics_of
 from compilegate.domain.judging.evaluation import evaluation_of
 from compilegate.domain.judging.evidence import PROBATION, Arm, Evidence, finished
-from compilegate.domain.judging.figures import control_figures, saving_figures
+from compilegate.domain.judging.figures import at_scheduled_length, control_figures, saving_figures
 from compilegate.domain.judging.guardrails import MetricFinding, judge_metric
 from compilegate.domain.judging.next_step import (
     is_shadow,
@@ -133,6 +133,7 @@ def judge(evidence: Evidence) -> Decision:
                 "candidate": lead.arm.name,
                 "speedup": lead.whole.figures(lead.speed) if lead.whole else None,
                 "saving": saving_figures(lead.arm, evidence, lead.whole),
+                "scheduled": at_scheduled_length(lead.arm, evidence),
             }
         if lead and lead.quality:
             evaluation = evaluation_of(lead.quality, lead.arm, evidence)

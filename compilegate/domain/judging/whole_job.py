@@ -66,6 +66,7 @@ from compilegate.domain.decision import (
     SpeedSource,
     Speedup,
 )
+from compilegate.domain.economics import AtLength, at_length
 from compilegate.domain.judging.design import design_for, looks, spent
 from compilegate.domain.judging.drift import KAPPA, allowed_drift, history_weight
 from compilegate.domain.judging.evidence import (
@@ -335,6 +336,20 @@ def moderated(
     if learned and own_df and own / own_df > total / df:
         return own / own_df, own_df
     return total / df, df
+
+
+def from_steady_steps(
+    seconds: float, logs: Sequence[float], prior: float, overhead_seconds: float
+) -> AtLength:
+    """What a run of ``seconds`` would gain (economics.at_length), from short runs side by side.
+
+    ``logs`` are ln(steady step / the candidate's). The interval is Student's t on them, with
+    ``prior`` as the prior of their spread (``moderated``).
+    """
+    variance, df = moderated([logs], prior)
+    half = quantile(0.5 + CONFIDENCE / 2, df) * math.sqrt(variance / len(logs))
+    low, middle, high = (math.exp(mean(logs) + shift) for shift in (-half, 0.0, half))
+    return at_length(seconds, middle, (low, high), overhead_seconds)
 
 
 def stop_early(*arms: Arm) -> bool:

@@ -257,6 +257,7 @@ class TrialEvidence:
             "usd_per_hour": plan.baseline.usd_per_hour,
             "devices": plan.baseline.devices,
             "runs_per_week": workload.schedule.runs_per_week,
+            "run_hours": workload.schedule.run_hours,
             "runs_remaining": max(at_start - made, 0),
             "plan": {
                 **recorded,

@@ -8,9 +8,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from compilegate.domain.arithmetic import mean
-from compilegate.domain.economics import AtLength, Range, at_length
-from compilegate.domain.judging.student import CONFIDENCE, quantile
-from compilegate.domain.judging.whole_job import moderated
+from compilegate.domain.economics import AtLength
+from compilegate.domain.judging.whole_job import from_steady_steps
 from compilegate.domain.spreads import BLOCK_SD
 from compilegate_init.first.seen import Seen
 
@@ -28,7 +27,6 @@ class Gain:
     step_seconds_compiled: float
     here: float
     steady: float
-    interval: Range
     overhead_seconds: float
     at: tuple[AtLength, ...]
 
@@ -40,19 +38,14 @@ class Gain:
 def gain(pairs: Sequence[tuple[Seen, Seen]], lengths: Sequence[float]) -> Gain | None:
     """From pairs of an uncompiled and a compiled run; None where no pair has steady steps.
 
-    The first pair compiles with an empty cache, so its overhead is the one that counts. The
-    interval is Student's t on the pairs' ln(steady step / steady step compiled), with the prior of
-    the judge's blocks for their spread (whole_job.moderated).
+    The first pair compiles with an empty cache, so its overhead is the one that counts. The spread
+    of the pairs has the prior of the judge's blocks.
     """
     paces = [(base, mine) for eager, compiled in pairs
              if (base := eager.pace()) and (mine := compiled.pace())]  # fmt: skip
     if not paces:
         return None
     logs = [math.log(base.step_seconds / mine.step_seconds) for base, mine in paces]
-    variance, df = moderated([logs], BLOCK_SD)
-    half = quantile(0.5 + CONFIDENCE / 2, df) * math.sqrt(variance / len(logs))
-    centre = mean(logs)
-    interval = Range(math.exp(centre - half), math.exp(centre + half))
     base, mine = paces[0]
     overhead = max(mine.overhead_seconds - base.overhead_seconds, 0.0)
     count = min(base.steps, mine.steps)
@@ -62,6 +55,6 @@ def gain(pairs: Sequence[tuple[Seen, Seen]], lengths: Sequence[float]) -> Gain |
     return Gain(
         steps=count, step_seconds=mean([one.step_seconds for one, _ in paces]),
         step_seconds_compiled=mean([one.step_seconds for _, one in paces]), here=here,
-        steady=math.exp(centre), interval=interval, overhead_seconds=overhead,
-        at=tuple(at_length(one, math.exp(centre), interval, overhead) for one in lengths),
+        steady=math.exp(mean(logs)), overhead_seconds=overhead,
+        at=tuple(from_steady_steps(one, logs, BLOCK_SD, overhead) for one in lengths),
     )  # fmt: skip
