@@ -8,11 +8,14 @@ from typing import Any
 import pytest
 
 from compilegate.domain.decision import QualityStep, RequestedFullRun, SpeedStep
+from compilegate.domain.naming import parse_run
+from compilegate.domain.planning import rounds
 from compilegate.domain.planning.arms import CONTROL
 from compilegate.domain.planning.rounds import MOST_WITHOUT_RESULT
 from compilegate.domain.trial.evidence import JobRecord, TrialEvidence, TrialRecords
+from compilegate.domain.trial.jobs import EndedJob
 from compilegate.domain.trial.limits import PlannedStep
-from compilegate.domain.trial.plan import RecordedPlan
+from compilegate.domain.trial.plan import QualityMode, RecordedPlan, most_rounds, most_seconds
 from compilegate.domain.workload.model import CONTROL_SUFFIX
 from tests.domain.trial.plans import arm, plan
 from tests.domain.workload_builder import SOUND, change
@@ -65,7 +68,11 @@ BOTH = ("baseline", "compile")
         (full_runs("compile", usd=1.0), (PRICE, 2 * PRICE), FULL_RUN + 2 * STOPPING),
         (full_runs("compile", usd=1.0), (PRICE, PRICE / 2), (FULL_RUN + STOPPING) / 2),
         # Of a canary round one candidate's run, which may fail.
-        (full_runs("baseline", "compile", "left", mode="canary"), (PRICE,) * 3, FULL_RUN),
+        (
+            full_runs("baseline", "compile", "left", mode="canary"),
+            (PRICE, 2 * PRICE, PRICE),
+            FULL_RUN,
+        ),
         (full_runs("compile", "compile", mode="canary"), (), FULL_RUN),
     ],
 )
@@ -122,11 +129,77 @@ def test_a_full_run_of_a_silent_arm_is_no_question() -> None:
     assert code(planned(full_runs(*BOTH), *silent("compile"))) is None
 
 
+def test_a_silent_candidate_is_measured_no_more() -> None:
+    left = planned(blocks("baseline", "compile", "left"), *silent("compile"), prices=(PRICE,) * 3)
+
+    assert ("baseline", "left") == left.without_silent_arms().arms
+
+
+def test_each_job_may_take_its_share_of_what_is_left() -> None:
+    spent = JobRecord("s0", usd=SPENT)
+    step = planned(full_runs(*BOTH), spent, max_trial_usd=SPENT + 3 * FULL_RUN + 2 * STOPPING)
+
+    # Three runs' money for two.
+    assert [9 * 3600] * 2 == step.affordable_seconds
+    odd = planned(full_runs(*BOTH), max_trial_usd=2 * STOPPING + 0.01)
+    assert [0, 0] == odd.affordable_seconds
+
+
+def test_a_speed_step_takes_its_blocks_of_the_plans_price() -> None:
+    step = blocks(*BOTH, usd=None, blocks=3)
+    jobs = planned(step, usd_per_block=50.0)
+    needed = 3 * 50.0 + STOPPING
+
+    assert [None, "trial_over_budget"] == [
+        code(planned(step, usd_per_block=50.0, max_trial_usd=needed + extra))
+        for extra in (0.0, -CENT)
+    ]
+    assert 1 == len(jobs.speed_jobs)
+
+
+def test_a_run_that_the_budget_cut_off_ends_the_trial() -> None:
+    limit = {"StoppingCondition": {"MaxRuntimeInSeconds": 3600}}
+    cut = EndedJob(parse_run("q1b17"), "q", "Stopped", timed_out=True, described=limit)
+    met = planned(full_runs(*BOTH)).limit_met([cut], rounds_done=1, now=0)
+
+    assert met is not None
+    assert "trial_over_budget" == met.code
+
+
+def test_rounds_are_counted_but_for_those_that_waited_for_the_quota() -> None:
+    most = most_rounds(1, 12, plan().quality_mode)
+    waited = planned(full_runs(*BOTH))
+    records = TrialRecords(waited_rounds=(3, 4))
+    waited = replace(waited, evidence=replace(waited.evidence, records=records))
+
+    assert [None, "too_many_rounds"] == [
+        code(planned(full_runs(*BOTH)), rounds_done=done) for done in (most - 1, most)
+    ]
+    assert [None, "too_many_rounds"] == [
+        code(waited, rounds_done=done) for done in (most + 1, most + 2)
+    ]
+
+
+@pytest.mark.parametrize("mode", ["shadow", "canary"])
+def test_a_round_that_may_not_end_in_time_is_not_begun(mode: str) -> None:
+    own = QualityMode(mode, mode)
+    step = planned(full_runs(*BOTH, mode=mode), quality_mode=own, started_at=1_000)
+    hours = SOUND.training.longest_job_hours
+    if mode == "canary":
+        needed = rounds.production_seconds(2, SOUND.schedule.runs_per_week, hours)
+    else:
+        # Of a quota that is not known one job at a time.
+        needed = rounds.round_seconds(hours, 2)
+    latest = 1_000 + most_seconds(own) - needed - rounds.ENDING_SECONDS
+
+    assert [None, "trial_over_time"] == [code(step, now=now) for now in (latest, latest + 1)]
+
+
 def test_each_block_of_each_arm_needs_room_in_the_history() -> None:
     spent = [JobRecord(f"s{n}-r0", usd=0.0) for n in range(900)]
 
     assert [None, "too_many_rounds"] == [
-        code(planned(blocks(*BOTH, blocks=count), *spent)) for count in (2, 400)
+        code(planned(blocks(*BOTH, blocks=count), *spent)) for count in (2, 150)
     ]
 
 
@@ -139,4 +212,5 @@ def test_production_has_more_time_for_a_longer_or_rarer_job() -> None:
     waits = [one.canary_timeout_seconds(1_000) for one in (step, more, most)]
 
     assert waits == sorted(set(waits))
-    assert waits[0] > step.canary_timeout_seconds(1_000 + 52 * 7 * 86_400)
+    late = 1_000 + rounds.MACHINE_SECONDS - rounds.ENDING_SECONDS - 60
+    assert 60 == step.canary_timeout_seconds(late)
