@@ -130,3 +130,55 @@ def test_a_record_without_anything_but_a_name_and_a_time_is_a_job():
     (job,) = read({"TrainingJobName": "x", "CreationTime": NOW, "HyperParameters": None})
     assert (job.setup.program, job.instances) == ("", (("", 1),))
     assert "" == stem_of("2026-11-26-20-15-00-123")
+
+
+DOCS, TEAM = {"data": "s3://data/docs/"}, {"tags": {"team": "nlp"}}
+NOTHING, OUT = {"data": ""}, {"OutputDataConfig": {"S3OutputPath": "s3://out/docs"}}
+ROLE = {"RoleArn": "arn:aws:iam::123456789012:role/other"}
+MORE = {"settings": {"a": "1", "b": "1", "c": "1"}}
+IMAGE = {"AlgorithmSpecification": {"TrainingImage": "1.dkr.ecr.us-east-1.amazonaws.com/own:1"}}
+BERT, GPT = ({"settings": {"model_name": name}} for name in ("bert", "gpt"))
+USUAL, OWN = "pytorch-training", "ranker"
+
+
+@pytest.mark.parametrize(
+    ("groups", "name", "first", "second"),
+    [
+        (1, OWN, DOCS, NOTHING),
+        (1, OWN, DOCS, {"data": "s3://data/prices/"}),
+        (2, OWN, DOCS, {"data": "s3://data/prices/"} | MORE),
+        (2, OWN, DOCS | TEAM, {"data": "s3://data/docs/", "tags": {"team": "ads"}} | MORE),
+        (2, USUAL, DOCS, NOTHING),
+        (1, USUAL, DOCS | OUT, OUT | NOTHING),
+        (1, USUAL, DOCS | TEAM, TEAM | NOTHING),
+        (1, USUAL, DOCS | BERT, BERT | NOTHING),
+        (2, USUAL, DOCS | BERT, DOCS | GPT),
+        (2, USUAL, DOCS, DOCS | ROLE),
+        (1, USUAL, DOCS, DOCS | MORE),
+        (2, USUAL, DOCS | TEAM | OUT, TEAM | OUT | NOTHING | MORE),
+        (2, USUAL, DOCS | TEAM | OUT, TEAM | OUT | NOTHING | IMAGE),
+        (1, USUAL, DOCS, DOCS | IMAGE),
+    ],
+)
+def test_what_speaks_for_one_workload_and_against_it(groups, name, first, second):
+    jobs = daily(names_of("sdk v2", name), **first), daily(names_of("sdk v3", name), **second)
+    assert groups == len(sizes(*jobs))
+
+
+@pytest.mark.parametrize(
+    ("groups", "begun", "first", "second"),
+    [
+        (1, 10, DOCS, DOCS),
+        (2, 10, DOCS, DOCS | MORE),
+        (2, 10, DOCS, {"data": "s3://data/prices/"}),
+        (2, 19.5, DOCS | TEAM, DOCS | TEAM),
+    ],
+)
+def test_another_name_needs_the_same_data_at_a_later_time(groups, begun, first, second):
+    before = [record(f"ranker-2026-01-{day:02}", 40 - day, **_fresh(first)) for day in range(1, 25)]
+    after = [record(f"rerank-2026-01-{day:02}", begun - day, **_fresh(second)) for day in range(9)]
+    assert groups == len(sizes(before, after))
+
+
+def _fresh(changes):
+    return {key: dict(one) if isinstance(one, dict) else one for key, one in changes.items()}
