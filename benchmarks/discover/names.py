@@ -15,11 +15,12 @@ import string
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from benchmarks.discover.workloads import HAND, PIPELINES, V3, Workload
+from benchmarks.discover.workloads import HAND, OTHER_SCHEMES, PIPELINES, V3, Workload
 
 LONGEST, STEP = 63, 20
 _CUT_STAMP = LONGEST - len("-20261102000000") - len("-attempt2")
 _RETRIES = ("-retry", "-attempt2", "-retry-1")
+_OTHER_RETRIES = ("-rerun", "-r2", "-try-2")
 
 
 class Tried(NamedTuple):
@@ -34,14 +35,14 @@ def base_of(workload: Workload, number: int, at: float, *, late: bool) -> str:
     """The name without its stamp, of the run of that number and time; ``late``: once renamed."""
     base = workload.renamed[0] if workload.renamed and late else workload.base
     if workload.swept:
-        base = f"{base}-lr-{workload.swept[number % len(workload.swept)]}"
+        base = f"{base}-{workload.sweep}-{workload.swept[number % len(workload.swept)]}"
     return f"{base}-{_time(at):%Y-%m}" if workload.moving else base
 
 
 def job_name(workload: Workload, base: str, tried: Tried, draw: random.Random) -> str:
     """The name of a job; ``draw`` begins alike for every try of a run."""
     execution = characters(draw, 12, string.ascii_lowercase + string.digits)
-    suffix = draw.choice(_RETRIES)
+    suffix = draw.choice(_OTHER_RETRIES if workload.scheme in OTHER_SCHEMES else _RETRIES)
     if tried.at == tried.first or not workload.retries:
         suffix = ""
     if workload.style == PIPELINES:
@@ -65,7 +66,7 @@ def _by_hand(workload: Workload, base: str, tried: Tried, suffix: str, draw: ran
     if suffix and workload.scheme in ("airflow", "day"):
         stamp, suffix = f"{stamp}-{int(tried.at)}", ""  # as the operator avoids a taken name
     base = base[: LONGEST - 1 - len(stamp) - len(suffix)]
-    if workload.scheme == "dated":
+    if workload.scheme in ("dated", "pipeline"):
         return f"{stamp}-{base}{suffix}"
     after = workload.retries == "after"
     return f"{base}-{stamp}{suffix}" if after else f"{base}{suffix}-{stamp}"
@@ -83,6 +84,13 @@ def _stamp(scheme: str, number: int, at: float, draw: random.Random) -> str:
         "epoch": str(int(at)),
         "hex": characters(draw, 8, digits),
         "counter": str(number + 1),
+        "milliseconds": str(int(at * 1000)),
+        "ulid": characters(draw, 26, "0123456789ABCDEFGHJKMNPQRSTVWXYZ"),
+        "branch": f"main-{characters(draw, 7, digits)}",
+        "pipeline": f"ci-{4000 + 7 * number}",
+        "version": f"v1-{number // 20}-{number % 20}",
+        "run": f"run{number + 1}",
+        "uuid8": f"{characters(draw, 8, digits)}-0",
     }[scheme]
 
 
@@ -91,6 +99,9 @@ _DATES = {
     "day": "%Y%m%d",  # {{ ds_nodash }}
     "compact": "%Y%m%d-%H%M%S",
     "dated": "%Y-%m-%d",
+    "iso": "%Y-%m-%dT%H-%M-%SZ",
+    "user": "alice-%Y%m%d",
+    "month": "%d%b%Y-%H%M%S",
 }
 
 

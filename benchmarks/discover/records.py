@@ -110,7 +110,7 @@ def _hyperparameters(workload: Workload, run: Run, name: str) -> dict[str, str]:
     values: Document = dict(workload.hyperparameters)
     if workload.swept:
         text = workload.swept[run.number % len(workload.swept)]
-        values["lr"] = float(text.replace("0-", "0.", 1))
+        values[workload.sweep] = json.loads(text.replace("0-", "0.", 1))
     if workload.style == V3:
         return {key: _plain(value) for key, value in values.items()}
     if workload.program is not None:
@@ -195,7 +195,7 @@ def _resources(workload: Workload) -> Document:
 
 
 def _tags(workload: Workload, run: Run, name: str) -> list[Document]:
-    tags = {"team": workload.owner} if workload.owner else {}
+    tags = {workload.owner_tag: workload.owner} if workload.owner else {}
     if run.outcome is Outcome.OWN:
         tags |= {"compilegate:workload": run.base[:30], "compilegate:stage": "quality"}
     elif run.outcome not in (Outcome.TUNED, Outcome.AUTOML) and workload.style == PIPELINES:

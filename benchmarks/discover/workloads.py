@@ -29,10 +29,15 @@ from typing import Any
 from benchmarks.discover.scoring import whole
 
 V2, V3, PIPELINES, HAND, MIXED = "sdk-v2", "sdk-v3", "pipelines", "hand", "mixed"
-STYLES = (V2, V3, PIPELINES, HAND, MIXED)
+# By hand too, with names that were added once the grouping was good at the others.
+OTHER = "other-hand"
+STYLES = (V2, V3, PIPELINES, HAND, MIXED, OTHER)
 # How people name jobs by hand: examples are in names.py.
 SCHEMES = ("epoch", "airflow", "day", "compact", "execution", "hex", "build", "counter", "dated")
-ONE_A_DAY = ("day", "dated")
+OTHER_SCHEMES = (
+    "iso", "milliseconds", "ulid", "branch", "pipeline", "user", "version", "run", "month", "uuid8",
+)  # fmt: skip
+ONE_A_DAY = ("day", "dated", "user")
 ACCOUNT, REGION, OTHER_REGION = "111122223333", "us-east-1", "eu-west-1"
 
 _SUBJECTS = (
@@ -88,9 +93,11 @@ class Workload:
     retries: str | None  # what the name of a repeated run has: "before", "after" its stamp
     region: str = REGION
     renamed: tuple[str, str] | None = None
+    sweep: str = "lr"
     swept: tuple[str, ...] = ()
     moving: bool = False
     own_registry: bool = False
+    owner_tag: str = "team"
 
 
 def draw_workloads(draw: random.Random, style: str, workloads: int) -> list[Workload]:
@@ -118,6 +125,7 @@ def _drawn(draw: random.Random, truth: str, base: str, style: str) -> Workload:
     subject = base.replace("-", "_")
     program = draw.choice(("train.py", "src/train.py", "main.py", *(f"train_{subject}.py",) * 3))
     mine = draw.choice((V2, V3, PIPELINES, HAND)) if style == MIXED else style
+    mine, schemes = (HAND, OTHER_SCHEMES) if mine == OTHER else (mine, SCHEMES)
     machine = draw.choices(*zip(*_MACHINES, strict=True))[0]
     every = draw.choices(*zip(*_FREQUENCIES, strict=True))[0]
     longest = 60.0 if every is None else 0.8 * 24 * every
@@ -125,7 +133,8 @@ def _drawn(draw: random.Random, truth: str, base: str, style: str) -> Workload:
         truth=truth, base=base, stem=base,
         step=draw.choice(("TrainModel", "Train", "train", f"Train-{base}")),
         program=program, repository=f"ml/{base}" if own else draw.choice(_DEEP_LEARNING),
-        owner=draw.choice((*_OWNERS, None)), style=mine, scheme=_scheme(draw, every), every=every,
+        owner=draw.choice((*_OWNERS, None)), style=mine,
+        scheme=_scheme(draw, every, schemes), every=every,
         hour=draw.choice((0, 1, 2, 2, 3, 4, 6, 13, 22)) + draw.choice((0, 0.25, 0.5)),
         hours=min(draw.lognormvariate(0.6, 1.1), longest), instance=machine,
         count=draw.choice((1, 1, 1, 1, 2, 4)) if machine.startswith(("ml.g", "ml.p")) else 1,
@@ -134,13 +143,14 @@ def _drawn(draw: random.Random, truth: str, base: str, style: str) -> Workload:
         hyperparameters=_hyperparameters(draw, base),
         metric=draw.choice(("validation:accuracy", "eval_loss", "val_auc", "ndcg")),
         retries=draw.choice((None, "before", "after")),
+        owner_tag="team" if schemes is SCHEMES else "Owner",
     )  # fmt: skip
 
 
-def _scheme(draw: random.Random, every: float | None) -> str:
+def _scheme(draw: random.Random, every: float | None, schemes: tuple[str, ...]) -> str:
     """How its jobs are named by hand; a day names one run only."""
     often = every is not None and every < 1
-    return draw.choice([one for one in SCHEMES if not (often and one in ONE_A_DAY)])
+    return draw.choice([one for one in schemes if not (often and one in ONE_A_DAY)])
 
 
 def _hyperparameters(draw: random.Random, base: str) -> Mapping[str, Any]:
@@ -160,6 +170,11 @@ def _hyperparameters(draw: random.Random, base: str) -> Mapping[str, Any]:
 
 def _own_program(one: Workload, name: str | None = None) -> str:
     return f"train_{(name or one.base).replace('-', '_')}.py"
+
+
+def _stamped(one: Workload) -> str:
+    """A scheme by which two workloads of one name have no job of one name."""
+    return "iso" if one.scheme in OTHER_SCHEMES else "compact"
 
 
 def _simple(one: Workload, _other: Workload, _draw: random.Random) -> tuple[Workload, ...]:
@@ -235,7 +250,7 @@ def _cut(one: Workload, other: Workload, _draw: random.Random) -> tuple[Workload
 
 
 def _two_owners(one: Workload, other: Workload, _draw: random.Random) -> tuple[Workload, ...]:
-    mine = replace(one, owner="search", stem=f"{one.base}-search", scheme="compact")
+    mine = replace(one, owner="search", stem=f"{one.base}-search", scheme=_stamped(one))
     return (
         mine,
         replace(
@@ -250,7 +265,7 @@ def _one_name(one: Workload, other: Workload, draw: random.Random) -> tuple[Work
     repository = draw.choice(_DEEP_LEARNING)
     base = repository if one.style == V2 and draw.random() < 0.5 else one.base
     shared = {"base": base, "style": one.style, "owner": one.owner, "step": "TrainModel"}
-    shared["scheme"] = "compact"
+    shared["scheme"] = _stamped(one)
     if one.style == V3:
         return (
             replace(one, **shared, repository=f"ml/{one.base}", own_registry=True),
@@ -261,7 +276,9 @@ def _one_name(one: Workload, other: Workload, draw: random.Random) -> tuple[Work
 
 
 def _swept(one: Workload, _other: Workload, draw: random.Random) -> tuple[Workload, ...]:
-    """Each run has its learning rate in its name and among its hyperparameters."""
+    """Each run has what is swept in its name and among its hyperparameters."""
+    if one.scheme in OTHER_SCHEMES:
+        return (replace(one, sweep=draw.choice(("seed", "bs")), swept=("1", "2", "16", "64")),)
     values = draw.sample(("0-1", "0-03", "0-01", "0-003", "0-001", "3e-4", "1e-5"), 4)
     return (replace(one, swept=tuple(values)),)
 
