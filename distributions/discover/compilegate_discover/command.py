@@ -31,7 +31,7 @@ from compilegate_discover.files import lines_of, text_of, updated
 from compilegate_discover.grouping import Group, group_jobs, place_of
 from compilegate_discover.job import Job
 from compilegate_discover.names import is_usual
-from compilegate_discover.page import cells_of, render
+from compilegate_discover.page import cells_of, guessed_note, render
 from compilegate_discover.proposal import Code, Found, Measured, Proposal, propose
 from compilegate_discover.ranking import (
     Document,
@@ -51,6 +51,7 @@ ON_SCREEN = 20
 MOST_DAYS = 3650
 SINCE = re.compile(r"(\d{1,4})([dw])")
 COLUMNS = ("Workload", "USD a year", "Plausible saving", "What stops it, or is unknown")
+GUESSED = "framework.name"
 WRITTEN, UPDATED, LEFT, NO_FILE = "written", "updated", "left", "none"
 
 
@@ -302,11 +303,16 @@ def _document(
         listed.update(one.figures.usd_by_type)
     unpriced = sorted({kind for one in found for kind in one.figures.unpriced})
     savings = [row["plausible_annual_saving_usd"] for row in rows]
+    guessed = [row for row in rows if GUESSED in row["unknown"] and row["stopped_by"] is None]
     return {
         "schema": SCHEMA,
         "kind": KIND,
         "folder": str(folder.path),
-        "notes": notes + ([unpriced_note(unpriced)] if unpriced else []),
+        "notes": [
+            *notes,
+            *([unpriced_note(unpriced)] if unpriced else []),
+            *([guessed_note(guessed)] if guessed else []),
+        ],
         "totals": {
             "jobs": sum(row["jobs"] for row in rows),
             "usd_seen": sum(row["usd_seen"] for row in rows),

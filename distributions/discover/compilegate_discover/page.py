@@ -54,6 +54,16 @@ def why_of(row: Document) -> str:
     return f"{plural(len(left), 'value')} to write: {', '.join(left)}" if left else ""
 
 
+def guessed_note(rows: Sequence[Document]) -> str:
+    """How much of the saving is of images whose framework nothing says."""
+    savings = [row["plausible_annual_saving_usd"] for row in rows]
+    most = money(sum(saving[1] for saving in savings if saving))
+    return (
+        f"up to {most} of the plausible saving is of {plural(len(rows), 'workload')} in images of "
+        "your own, taken for PyTorch"
+    )
+
+
 def render(document: Document) -> str:
     """The page; the same document always gives the same bytes."""
     totals, rows = document["totals"], document["workloads"]
@@ -69,9 +79,9 @@ def render(document: Document) -> str:
         f"{saving_between(saving)} of it might be saved",
         "lede": [
             f"{plural(totals['jobs'], 'training job')} since {document['since'][:10]} are runs of "
-            f"{plural(len(rows), 'workload')}. What a compiler saves of a workload is measured by "
-            "a trial; until then the saving is what is plausible by published measurements.",
-            *document["notes"],
+            f"{plural(len(rows), 'workload')}, without tuning and AutoML. A trial measures what "
+            "a compiler saves; until then it is what published measurements make plausible.",
+            *(f"{note[0].upper()}{note[1:]}." for note in document["notes"]),
         ],
         "metric_cards": [
             MetricCard("Training a year", money(totals["usd_per_year"]), "of workloads that go on"),

@@ -247,6 +247,28 @@ def test_what_has_ended_what_compiles_and_what_has_no_price(discover):
     assert any("ml.unheard.xlarge" in note for note in document["notes"])
 
 
+def test_an_own_image_is_taken_for_pytorch_which_is_said(discover, tmp_path):
+    image = "123456789012.dkr.ecr.us-east-1.amazonaws.com/team/train:1"
+    own = daily(names_of("sdk v2", "own"), AlgorithmSpecification={
+        "TrainingImage": image, "TrainingInputMode": "File",
+    })  # fmt: skip
+    document = discover(AccountInMemory({REGION: own}))
+    (row,) = document["workloads"]
+    assert {"framework.name", "framework.version", "facts.images"} <= {*row["unknown"]}
+    assert 0 < row["plausible_annual_saving_usd"][1] < row["usd_per_year"]
+    assert ["PyTorch" in note for note in document["notes"]] == [True]
+    assert image == load_yaml(tmp_path / row["file"])["facts"]["images"][0]["uri"]
+
+
+def test_an_algorithm_of_sagemaker_is_stopped(discover):
+    image = "811284229777.dkr.ecr.us-east-1.amazonaws.com/image-classification:1"
+    jobs = daily(names_of("sdk v2", "pictures"), AlgorithmSpecification={
+        "TrainingImage": image, "TrainingInputMode": "File",
+    })  # fmt: skip
+    (row,) = discover(AccountInMemory({REGION: jobs}))["workloads"]
+    assert "built_in_algorithm" == row["stopped_by"]["code"]
+
+
 def test_jobs_without_hyperparameters_and_with_hostile_texts(discover, tmp_path):
     bare = [
         {"TrainingJobName": f"x-{day}-2026-01-01", "CreationTime": NOW - timedelta(days=5 - day),
