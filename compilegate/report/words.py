@@ -9,6 +9,7 @@ from itertools import pairwise
 
 from compilegate.domain.arithmetic import mean, ratio
 from compilegate.domain.claims import ALARM, FLAG_STATES, VERDICTS, Label, SpeedClaim
+from compilegate.domain.compilers import compiler_named
 from compilegate.domain.decision import ControlFigures, Verdict
 from compilegate.domain.formats import UNKNOWN, significant
 from compilegate.domain.judging.measured import Measured
@@ -57,7 +58,7 @@ def _change(trial: TrialReport) -> str:
     for arms in (trial.evidence.arms if trial.evidence else (), trial.planned_arms):
         for arm in arms:
             if arm.name == trial.candidate and arm.overrides:
-                compiles = arm.overrides.get("compiler", "none") != "none"
+                compiles = compiler_named(str(arm.overrides.get("compiler"))).compiles
                 return "Turn the compiler on" if compiles else f"Switch to {trial.candidate}"
     return "Turn the compiler on"
 

@@ -227,3 +227,20 @@ def test_the_repositorys_own_training_scripts_are_clean_for_torch_compile(doctor
 
 def test_every_compiler_of_a_workload_file_is_one_that_the_doctor_has_rules_for() -> None:
     assert {name for compiler in DOMAIN.values() for name in compiler.examined_as} <= set(COMPILERS)
+
+
+def test_what_compiles_nothing_is_examined_by_the_rules_of_every_compiler_alone(
+    doctor: Doctor,
+) -> None:
+    write(train=loop("t += loss.item()\nmodel = torch.compile(model)"))
+
+    found = {
+        name: json.loads(doctor("train.py", "--json", "--compiler", name).stdout)["files"][0]
+        for name in ("fused_optimizer", "all")
+    }
+
+    assert ["fused_optimizer"] == found["fused_optimizer"]["compilers"]
+    assert "fused_optimizer" not in found["all"]["compilers"]
+    rules = {name: {one["rule"] for one in file["findings"]} for name, file in found.items()}
+    assert {"host-sync"} == rules["fused_optimizer"]
+    assert {"host-sync", "compile-in-loop"} < rules["all"]

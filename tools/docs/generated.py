@@ -151,7 +151,7 @@ def compilers(page: str) -> str:
     """Every compiler that a candidate may name."""
     rows = [
         f"- `{one.name}`: {one.title}. Needs {_needs(one)}; {_modes(one)}"
-        f"{'keeps a cache' if one.keeps_cache else 'keeps no cache'}; assumed gain "
+        f"{_keeps(one)}; assumed gain "
         f"{_gain(one.compute_speedup)}. Proof: {one.proof}\n"
         for one in DESCRIPTORS.values()
     ]
@@ -167,6 +167,12 @@ def _needs(compiler: Compiler) -> str:
     if compiler.kind is None or compiler.since is None:
         return "images of its own"
     return f"{library(compiler.kind)} {'.'.join(map(str, compiler.since))}"
+
+
+def _keeps(one: Compiler) -> str:
+    if not one.compiles:
+        return "compiles nothing"
+    return "keeps a cache" if one.keeps_cache else "keeps no cache"
 
 
 def _gain(assumed: ComputeSpeedup | None) -> str:

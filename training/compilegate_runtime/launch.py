@@ -81,7 +81,9 @@ class Launch:
             settings.full_run_steps = self.full_run_steps = self.few
         words = arguments.script_words(settings, self.others)
         arguments.set_environment(settings)
-        if settings.compiler != "none" and not backend_named(settings.compiler).compiles_modules:
+        backend = backend_named(settings.compiler)
+        takes_it = backend.compiles_modules or backend.takes_any_script
+        if settings.compiler != "none" and not takes_it:
             raise CompilerUnavailableError(
                 f"compiler {settings.compiler} was requested but not applied: a script has to be "
                 "ported to it, see training/causal_lm.py"

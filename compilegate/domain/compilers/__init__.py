@@ -75,6 +75,7 @@ class Compiler:
     ``proof`` says what shows that a run was compiled. ``kind`` is the library that it compiles and
     ``since`` the first version with it, by ``source``; None where a table of images says both
     (``own_image``). ``repeated_blocks`` are all that it compiles, ``moving_shapes`` what it is for.
+    ``compiles`` is False of a change that is launched and proven like a compiler, and is none.
     ``modes`` are the values of ``compile_mode``. ``keeps_cache`` between jobs, so
     that only the first one compiles. ``variant_of`` names the compiler that this one is with other
     options. ``overheads`` and ``compute_speedup`` bound what it may cost and gain; without them
@@ -94,6 +95,7 @@ class Compiler:
     keeps_cache: bool = True
     own_image: bool = False
     variant_of: str | None = None
+    compiles: bool = True
     repeated_blocks: bool = False
     moving_shapes: bool = False
     overheads: tuple[CompileOverhead, ...] = ()
@@ -149,7 +151,7 @@ NAMES = ("none", *COMPILERS)
 # Of every compiler that has modes, the default first.
 MODES = tuple(dict.fromkeys(mode for compiler in _DESCRIPTORS for mode in compiler.modes))
 # Of a job that turns on none: it has no image of its own, and nothing is assumed of it.
-NO_COMPILER = Compiler("none", rank=-1, title="no compiler", proof="")
+NO_COMPILER = Compiler("none", rank=-1, title="no compiler", proof="", compiles=False)
 
 
 def compiler_named(name: str | None) -> Compiler:

@@ -27,7 +27,7 @@ PROFILERS = (
 def compiler_rule(job: CandidateJob) -> Iterator[Reason]:
     """A compiler needs a graph, and the framework that it is part of in a version that has it."""
     compiler, framework = job.descriptor, job.framework
-    if not job.compiled:
+    if job.compiler == "none":
         return
     if not job.has_graph:
         tree = framework.name in NO_GRAPH_FRAMEWORKS

@@ -158,8 +158,8 @@ class CandidateJob:
 
     @property
     def compiled(self) -> bool:
-        """Whether the candidate switches a compiler on."""
-        return self.compiler != "none"
+        """Whether the candidate switches on what compiles."""
+        return self.descriptor.compiles
 
     @property
     def managed(self) -> bool:

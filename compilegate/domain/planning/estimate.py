@@ -493,7 +493,7 @@ def _bill(job: SpeedJob, hours: dict[str, float], compiled: set[str], run_hours:
 
 def _compilations(arm: ArmPlan, blocks: int, compiled: set[str]) -> int:
     """The managed compiler keeps no cache between jobs; any other compiles cold once."""
-    if arm.compiler == "none":
+    if not compiler_named(arm.compiler).compiles:
         return 0
     if not compiler_named(arm.compiler).keeps_cache:
         return blocks

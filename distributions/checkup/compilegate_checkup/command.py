@@ -43,8 +43,11 @@ WORKLOADS = (".yaml", ".yml")
 SKIPPED = ("__pycache__", "node_modules", "site-packages")
 ENVIRONMENT = "pyvenv.cfg"  # every virtual environment has one at its root
 FRAMEWORK = re.compile(rb"torch|tensorflow|keras|transformers|accelerate|lightning|deepspeed")
-# By compiler, whose rules it is examined by: a variant's are its base's.
-EXAMINED_AS = {name: one.examined_as or (name,) for name, one in COMPILERS.items()}
+# By compiler, whose rules it is examined by: a variant's are its base's. What compiles nothing has
+# none beside those that hold for every compiler.
+EXAMINED_AS = {
+    name: one.examined_as or ((name,) if one.compiles else ()) for name, one in COMPILERS.items()
+}
 ALL = "all"  # of --compiler
 COMPILER_NAMES = f"{', '.join(EXAMINED_AS)}, or {ALL}"
 # By severity: the word for one finding, for several, and the colour.
@@ -294,7 +297,7 @@ def _examine(target: Target) -> Examination:
         examination = examine(
             content,
             target.name,
-            compilers=examined_as(target.compilers),
+            compilers=examined_as(target.compilers) or target.compilers,
             hyperparameters=target.hyperparameters,
         )
     except ScriptError as error:

@@ -10,6 +10,8 @@ class NoCompiler:
     name, modes = "none", ()
     # Whether the arm compiles what a script hands to torch.compile.
     compiles_modules = False
+    # Whether a script may be any, though the arm compiles nothing of it.
+    takes_any_script = False
     # Whether it compiles repeated blocks of a model alone.
     compiles_regions = regions_alone = False
     # Whether models live on PyTorch/XLA's device, whose processes know each other.
