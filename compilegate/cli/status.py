@@ -60,7 +60,7 @@ def read_status(cloud: Cloud, workload: str | None, fleet: Fleet) -> Document:
     locked = detailed or [row.workload for row, due in urgent if row.trial or LOCK_STAYS in due]
     return {
         "stage": cloud.stage,
-        "drained": {"at": mark.at, "by": mark.by} if mark is not None and mark.drained else None,
+        "drained": {"at": mark.at, "by": mark.by} if mark.drained else None,
         "revoked_classes": [one.to_entry() for one in revoked_classes(services.ledger)],
         "running": running,
         "locks": [asdict(lock) for lock in services.locks.locks_of(locked[:LOCKED])],

@@ -10,27 +10,29 @@ from compilegate.domain.records.ledger import DamagedRecord, DrainMark, Record
 from compilegate.domain.utc import minute
 from compilegate.ports import Ledger, Services
 
+NEVER = DrainMark(version=0, drained=False, at=0, by="")
 
-def drain_mark(ledger: Ledger) -> DrainMark | None:
-    """The mark that holds; None for a deployment that was never drained."""
+
+def drain_mark(ledger: Ledger) -> DrainMark:
+    """The mark that holds, ``NEVER`` for a deployment that was never drained."""
     return latest_mark(ledger.history(ledger_keys.DEPLOYMENT, ledger_keys.DRAIN_ENTRIES).records)
 
 
-def latest_mark(records: Iterable[Record]) -> DrainMark | None:
+def latest_mark(records: Iterable[Record]) -> DrainMark:
     """The newest mark. Raises UnreadableRecordError where one is damaged: it may hold."""
-    marks = []
+    marks = [NEVER]
     for record in records:
         if isinstance(record, DamagedRecord) and record.kind == DrainMark.kind:
             raise record.error
         if isinstance(record, DrainMark):
             marks.append(record)
-    return max(marks, key=lambda mark: mark.version, default=None)
+    return max(marks, key=lambda mark: mark.version)
 
 
 def refuse_if_drained(services: Services) -> None:
     """Raises DrainedError while the deployment may not start work."""
     mark = drain_mark(services.ledger)
-    if mark is not None and mark.drained:
+    if mark.drained:
         raise DrainedError(
             f"{naming.stack_name(services.settings.stage)} has been drained since "
             f"{minute(mark.at)} by {mark.by} and starts no new work",
@@ -40,7 +42,7 @@ def refuse_if_drained(services: Services) -> None:
 
 def put_mark(
     services: Services,
-    before: DrainMark | None,
+    before: DrainMark,
     *,
     drained: bool,
     by: str,
@@ -48,8 +50,7 @@ def put_mark(
 ) -> DrainMark:
     """The next mark; one that was written meanwhile comes before it."""
     while True:
-        version = 1 if before is None else before.version + 1
-        mark = DrainMark(version, drained, services.clock.now(), by, schedules)
+        mark = DrainMark(before.version + 1, drained, services.clock.now(), by, schedules)
         before = services.ledger.put_once(ledger_keys.DEPLOYMENT, mark)
         if before == mark:
             return mark

@@ -8,7 +8,7 @@ import pytest
 
 from compilegate.domain.errors import UnreadableRecordError
 from compilegate.domain.records.ledger import DrainMark, read
-from compilegate.usecases.drain_mark import latest_mark
+from compilegate.usecases.drain_mark import NEVER, latest_mark
 from compilegate_operating.work import (
     CLEAN_UP_SECONDS,
     DrainSteps,
@@ -83,7 +83,7 @@ def test_anything_in_progress_and_any_lock_is_not_idle() -> None:
 def test_the_newest_mark_holds_and_an_unreadable_one_lets_nothing_start() -> None:
     on, off = DrainMark(1, True, 10, "ada", ("a",)), DrainMark(2, False, 20, "bo")
 
-    assert latest_mark([read({"kind": "sweep"})]) is None
+    assert NEVER == latest_mark([read({"kind": "sweep"})])
     assert off == latest_mark([read(off.to_entry()), read(on.to_entry())])
     odd = read({**off.to_entry(), "drained": "no"})
     assert isinstance(odd, DrainMark)

@@ -323,14 +323,15 @@ def test_check_and_plan_never_contradict_each_other(workload: Workload) -> None:
 @quick
 def test_no_trial_is_expected_to_cost_more_than_the_quick_bound(workload: Workload) -> None:
     for index, candidate in enumerate(workload.candidates):
-        job = CandidateJob(workload, candidate, index, load_facts(), "us-east-1")
+        place = f"candidates[{index}]"
+        job = CandidateJob(workload, candidate, place, load_facts(), "us-east-1")
 
         assert (job.trial_usd or 0.0) <= most_trial_usd(job)
 
 
 def test_a_first_compilation_of_days_is_within_the_bound_too() -> None:
     slow = change(SOUND, profile=Profile(compile_seconds=1, compile_seconds_cold=1e6))
-    job = CandidateJob(slow, COMPILE, 0, load_facts(), "us-east-1")
+    job = CandidateJob(slow, COMPILE, "candidates[0]", load_facts(), "us-east-1")
 
     assert 1e6 / 3600 * 20.36 < (job.trial_usd or 0.0) <= most_trial_usd(job)
 

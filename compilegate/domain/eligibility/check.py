@@ -170,10 +170,10 @@ def check_eligibility(
     ``measured`` are compile times of this workload's earlier trials, oldest first.
     """
 
-    def job_of(candidate: Candidate, index: int | None = None) -> CandidateJob:
-        return CandidateJob(workload, candidate, index, facts, region, tuple(measured))
+    def job_of(candidate: Candidate, place: str = "") -> CandidateJob:
+        return CandidateJob(workload, candidate, place, facts, region, tuple(measured))
 
-    jobs = [job_of(candidate, index) for index, candidate in enumerate(workload.candidates)]
+    jobs = [job_of(one, f"candidates[{place}]") for place, one in enumerate(workload.candidates)]
     derived, left_out = list[Lever](), dict[str, str]()
     if not jobs:
         baseline = job_of(Candidate(name=BASELINE))
@@ -204,10 +204,10 @@ def reasons_of(job: CandidateJob) -> tuple[Reason, ...]:
 
 def _same_job(job: CandidateJob, others: Sequence[CandidateJob]) -> Iterator[Reason]:
     """A setting may have two names: the same job twice would be measured twice."""
-    for other in others if job.index is not None else ():
+    for other in others if job.place else ():
         if _always_differ(job) == _always_differ(other) and _request(job) == _request(other):
             twin = "the baseline" if other.candidate.name == BASELINE else other.candidate.name
-            yield job.finds("same_job", field=f"candidates[{job.index}]", twin=twin)
+            yield job.finds("same_job", field=job.place, twin=twin)
             return
 
 

@@ -150,7 +150,7 @@ def managed_rule(job: CandidateJob) -> Iterator[Reason]:
             families=", ".join(managed.instance_families), instead=or_instead,
         )  # fmt: skip
     # Frozen and unpatched, always reported.
-    place = "candidates" if job.index is None else f"candidates[{job.index}].compiler"
+    place = f"{job.place}.compiler" if job.place else "candidates"
     yield job.finds(
         "image_unpatched", "managed", field=place, source=managed.status_source,
         prefer=f"prefer {instead} if it performs as well; " if instead else "",
@@ -287,5 +287,5 @@ def _is_off(values: Mapping[str, Any], key: str) -> bool:
 
 def _path(job: CandidateJob, key: str) -> str:
     """Path of a hyperparameter: the candidate's if it names it."""
-    own = job.index is not None and key in job.candidate.hyperparameters
-    return f"{f'candidates[{job.index}]' if own else 'training'}.hyperparameters.{key}"
+    own = job.place and key in job.candidate.hyperparameters
+    return f"{job.place if own else 'training'}.hyperparameters.{key}"

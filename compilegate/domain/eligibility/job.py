@@ -91,14 +91,14 @@ class BreakEven:
 
 @dataclass(frozen=True)
 class CandidateJob:
-    """What a rule sees; ``index`` is the candidate's place in the file, None when derived.
+    """What a rule sees; ``place`` is the candidate's path in the file, empty when derived.
 
     ``measured`` are compile times of earlier trials of this workload, oldest first.
     """
 
     workload: Workload
     candidate: Candidate
-    index: int | None
+    place: str
     facts: Facts
     region: str
     measured: tuple[MeasuredOverhead, ...] = ()
@@ -132,8 +132,8 @@ class CandidateJob:
         ``key`` is one of ``training``, or ``framework.name`` and its like.
         """
         section, _, rest = key.rpartition(".")
-        if self.index is not None and getattr(self.candidate, section or key, None) is not None:
-            return f"candidates[{self.index}].{key}"
+        if self.place and getattr(self.candidate, section or key, None) is not None:
+            return f"{self.place}.{key}"
         return key if section else f"training.{rest}"
 
     @cached_property
@@ -188,7 +188,7 @@ class CandidateJob:
     @cached_property
     def baseline(self) -> CandidateJob:
         """The job as it runs today, seen the same way."""
-        return CandidateJob(self.workload, Candidate(name=BASELINE), None, self.facts, self.region)
+        return CandidateJob(self.workload, Candidate(name=BASELINE), "", self.facts, self.region)
 
     @cached_property
     def instance(self) -> Instance | None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from compilegate.domain.claims import NO_AMOUNT
 from compilegate.domain.economics import WEEKS_PER_YEAR
 from compilegate.domain.formats import count, money, money_tick, plural
+from compilegate.domain.optional import without_none
 from compilegate.report.charts.figure import (
     DASHED,
     Area,
@@ -122,7 +123,7 @@ def _figure(
     if costs.break_even is not None:
         paid = f"paid back after {plural(costs.break_even, 'run')}"
         rules.append(Rule("goal", x=costs.break_even, dash=DASHED, name=paid))
-    heights = [value for value in values if value is not None]
+    heights = without_none(values)
     return Figure(
         axis("production runs after the trial", (0.0, float(costs.runs)), show=count, room=0),
         axis(y_title, [0.0, *heights], show=money_tick, grid=True),

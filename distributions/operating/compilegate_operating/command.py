@@ -162,11 +162,11 @@ def _check(invocation: Invocation) -> int:
 
 
 def _answer(
-    invocation: Invocation, cloud: Cloud, template: str, work: Work, mark: DrainMark | None, *,
+    invocation: Invocation, cloud: Cloud, template: str, work: Work, mark: DrainMark, *,
     enabled: Sequence[str] = (), stopped: Mapping[str, Sequence[str]] | None = None,
 ) -> None:  # fmt: skip
     """Print how far a drain is; ``enabled`` are schedules that could start a run."""
-    at, by = (mark.at, mark.by) if mark is not None and mark.drained else (None, None)
+    at, by = (mark.at, mark.by) if mark.drained else (None, None)
     document = {
         "stage": cloud.stage,
         "drained": at is not None,
@@ -180,7 +180,7 @@ def _answer(
             "locks": [one.workload for one in work.locks],
         },
         "schedules_enabled": list(enabled),
-        "schedules_disabled": list(mark.schedules) if mark else [],
+        "schedules_disabled": list(mark.schedules),
         "stopped": stopped or {kind: [] for kind in KINDS},
     }
     invocation.answer(

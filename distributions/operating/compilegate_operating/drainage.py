@@ -73,8 +73,8 @@ def begin_drain(deployment: Deployment, by: str) -> DrainMark:
     """Let nothing new start: the mark first, then every schedule that is enabled is disabled."""
     mark = drain_mark(deployment.services.ledger)
     enabled = deployment.schedules.enabled()
-    schedules = tuple(sorted({*enabled, *(mark.schedules if mark else ())}))
-    if mark is None or not mark.drained or mark.schedules != schedules:
+    schedules = tuple(sorted({*enabled, *mark.schedules}))
+    if not mark.drained or mark.schedules != schedules:
         mark = put_mark(deployment.services, mark, drained=True, by=by, schedules=schedules)
     for name in enabled:
         deployment.schedules.switch(name, on=False)
@@ -88,7 +88,7 @@ def end_drain(deployment: Deployment, by: str) -> tuple[str, ...] | None:
     completed by the next one.
     """
     services, mark = deployment.services, drain_mark(deployment.services.ledger)
-    if mark is None or not (mark.drained or mark.schedules):
+    if not (mark.drained or mark.schedules):
         return None
     if mark.drained:
         mark = put_mark(services, mark, drained=False, by=by, schedules=mark.schedules)
