@@ -48,7 +48,7 @@ class Stop:
 SECTIONS: Mapping[str, Mapping[str, tuple[str, str] | None]] = {
     "Before a trial": {
         "discover": None, "first": None, "init": None, "check": ("check", "check"),
-        "doctor": None, "try": None, "schema": ("schema", "schema"), "plan": ("plan", "plan"),
+        "doctor": None, "try": None, "schema": None, "plan": ("plan", "plan"),
         "facts": None,
     },
     "Trials": {
@@ -62,7 +62,7 @@ SECTIONS: Mapping[str, Mapping[str, tuple[str, str] | None]] = {
         "digest": ("report", "digest"), "statement": None,
     },
     "The deployment": {
-        "synth": ("synth", "synth"), "unlock": None, "drain": None,
+        "synth": None, "unlock": None, "drain": None,
     },
     "This machine": {"demo": None, "demo-production": None, "local": None},
 }  # fmt: skip

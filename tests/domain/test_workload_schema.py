@@ -13,7 +13,7 @@ from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.expected import Key, Section
 from compilegate.domain.workload.file import parse_workload
 from compilegate.domain.workload.model import Workload
-from compilegate.domain.workload.schema import workload_schema
+from compilegate_init.schema import workload_schema
 from tests.domain.workload_strategies import FULL, faulty, places, sound
 from tests.fuzzing import at_most
 from tools.docs.generated import SCHEMA, schema_text

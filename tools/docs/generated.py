@@ -33,8 +33,8 @@ from compilegate.domain.judging.equivalence import upper_bound
 from compilegate.domain.reasons import Reason, ReasonKind, Severity, registry
 from compilegate.domain.workload.file import VERSION
 from compilegate.domain.workload.model import Workload, library
-from compilegate.domain.workload.schema import workload_schema
 from compilegate_doctor import COMPILERS, RULES
+from compilegate_init.schema import workload_schema
 from tools.docs import examples, pictures, worked_example
 from tools.docs.folders import with_imports
 from tools.docs.markdown import between, table

@@ -1,1 +1,1 @@
-"""Ends what a deployment runs or holds: `compilegate drain` and `compilegate unlock`."""
+"""For who runs a deployment: `compilegate synth`, `drain` and `unlock`."""

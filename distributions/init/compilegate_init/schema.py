@@ -1,4 +1,4 @@
-"""The JSON Schema of the workload file, from the declarations of its keys."""
+"""``compilegate schema``: the JSON Schema of the workload file, from its keys' declarations."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from compilegate.cli.common.output import emit_json
+from compilegate.cli.common.session import JsonOption
 from compilegate.domain.expected import REQUIRED, Key
 from compilegate.domain.fields import LARGEST, LONGEST_TEXT
 from compilegate.domain.workload.file import VERSION
@@ -22,6 +24,19 @@ _HOLDS: Mapping[str, Mapping[str, Any]] = {
     "figures": _PLAIN,
     "words": {"type": "object", "additionalProperties": {"type": ["string", "integer"]}},
 }
+
+
+def schema(*, as_json: JsonOption = False) -> None:  # noqa: ARG001 - a schema is JSON anyway
+    """Print the JSON Schema of workload files.
+
+    \b
+    compilegate schema > workload.schema.json
+
+    For editors: one with the YAML language server reads it where a file begins with
+    # yaml-language-server: $schema=workload.schema.json
+    `compilegate check` knows more: folders, data, and what keys mean together.
+    """
+    emit_json(workload_schema())
 
 
 def workload_schema() -> dict[str, Any]:
