@@ -118,6 +118,21 @@ def test_every_arm_is_started_as_its_job_would_be(
     assert not any(name.startswith("--sagemaker") for name in values)
 
 
+def test_a_run_that_may_be_too_short_to_pay_is_tried_as_that_measures_the_compile_time(
+    tmp_path: Path, invoke: Invoke
+) -> None:
+    project = write_project(
+        tmp_path / "team", LAUNCHED, CANDIDATES, ("run_hours: 6.0", "run_hours: 0.005")
+    )
+    checked = json.loads(invoke("check", project, "--json").stdout)
+    document = json.loads(invoke("try", project, "--python", python(tmp_path), "--json").stdout)
+
+    assert "ineligible" == checked["verdict"]
+    assert [("compile", 9.0)] == [
+        (arm["arm"], arm["compile_seconds"]) for arm in document["arms"] if arm["arm"] != "baseline"
+    ]
+
+
 OUTCOMES = {
     "the launcher's own words": (
         {"compile": {"code": 1, "steps": 0, "failure": "script 'x' is not in the source folder"}},

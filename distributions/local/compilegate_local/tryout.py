@@ -32,7 +32,7 @@ from compilegate.cli.plan import full_runs
 from compilegate.cli.trials import NO_STEP
 from compilegate.domain.argument_text import argument
 from compilegate.domain.compilers import compiler_named
-from compilegate.domain.eligibility import check_eligibility
+from compilegate.domain.eligibility import blocking, check_eligibility
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.formats import clock, plural
 from compilegate.domain.naming import LAUNCHER
@@ -48,6 +48,8 @@ from compilegate_local import TEMPLATES, equivalence
 from compilegate_local.equivalence import Asked
 
 STEPS = 2
+# Blocks a trial; two steps show how long compiling takes, which may answer it.
+CANNOT_PAY = {"run_too_short", "saving_below_trial_cost"}
 ROOT = "/opt/ml"
 # Read by compilegate_runtime/environment.py.
 VARIABLE = "COMPILEGATE_TRY_STEPS"
@@ -211,14 +213,19 @@ def _arms(workload: Workload, only: Sequence[str]) -> tuple[list[ArmPlan], list[
     """The arms that can run here, and the others with why not; with ``only``, these alone."""
     settings = project.settings()
     facts = facts_for_workload(workload, settings)
-    choice = check_eligibility(workload, facts, region=settings.region).choice
-    planned = plan_arms(workload, choice.candidates, facts, region=settings.region)
+    checked = check_eligibility(workload, facts, region=settings.region)
+    tried = [
+        one.candidate for one in checked.candidates
+        if {reason.code for reason in blocking(one.reasons)} <= CANNOT_PAY
+    ]  # fmt: skip
+    planned = plan_arms(workload, tried, facts, region=settings.region)
     if isinstance(planned, Reason):
         raise InvalidInputError(
             f"cannot be planned: {planned.message}", fix="run compilegate check FILE first"
         )
     here: dict[str, ArmPlan] = {}
-    others = [*choice.left_out]
+    names = {one.name for one in tried}
+    others = [(name, why) for name, why in checked.choice.left_out if name not in names]
     for arm in planned:
         if arm.role == CONTROL:
             continue
