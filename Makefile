@@ -177,10 +177,13 @@ $(SYNCED:%=build/.%): build/.%: build/.tool requirements/%.lock
 	@touch $@
 
 # torch comes by pip, which knows where this machine keeps a CPU-only build; a fifth of the size.
-build/.training: build/.tool requirements/training.lock requirements/torch.lock requirements/torch-cpu.lock
+build/.training: build/.tool requirements/training.lock requirements/mpi.lock requirements/torch.lock requirements/torch-cpu.lock
 	test -x .venv-training/bin/python || $(PYTHON) -m venv .venv-training
 	$(UV) pip install --quiet --python .venv-training/bin/python --no-deps --require-hashes -r requirements/bootstrap.lock
 	$(UV) pip install --quiet --python .venv-training/bin/python --no-deps --no-build-isolation --require-hashes -r requirements/training.lock
+	if command -v mpirun >/dev/null; then \
+	  $(UV) pip install --quiet --python .venv-training/bin/python --no-deps --require-hashes -r requirements/mpi.lock; \
+	else $(UV) pip uninstall --quiet --python .venv-training/bin/python mpi4py; fi
 	.venv-training/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements/torch-cpu.lock 2>build/torch-cpu.log \
 	  || { echo "No CPU-only torch ($$(grep -m1 ERROR build/torch-cpu.log || tail -n1 build/torch-cpu.log)); the usual one, five times the size, is installed."; \
 	  .venv-training/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements/torch.lock; }
@@ -207,6 +210,7 @@ lock: build/.tool ## resolve the locks again
 	$(LOCK) requirements/recipes.in -o requirements/recipes.lock
 	$(LOCK) requirements/exports.in -o requirements/exports.lock
 	$(LOCK) requirements/airflow.in -o requirements/airflow.lock
+	$(LOCK) requirements/mpi.in -o requirements/mpi.lock
 	$(LOCK) requirements/training.in -o build/training-full.lock
 	$(BIN)/python requirements/split_torch.py build/training-full.lock
 	for folder in . tests/asl tests/report/axe; do \

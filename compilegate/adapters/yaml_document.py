@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from compilegate.domain.errors import InvalidInputError
 from compilegate.place import PROJECT
 
 SCRIPT, NOTEBOOK = ".py", ".ipynb"
+STANDARD_INPUT = "-"
 EXAMPLE = PROJECT / "workloads" / "article-bert.yaml"
 # Thousands of past results fit; no text in a file this size takes long to read.
 MOST_BYTES = 256 * 1024
@@ -79,7 +81,12 @@ def read_yaml(path: Path) -> YamlDocument:
 
 def _text(path: Path) -> str:
     """The file's text. Raises InvalidInputError that says what a file is that holds no YAML."""
+    if str(path) == STANDARD_INPUT:
+        return _decoded(sys.stdin.buffer.read(MOST_BYTES + 1))
     if not path.is_file():
+        other = path.with_suffix({".yaml": ".yml", ".yml": ".yaml"}.get(path.suffix, path.suffix))
+        if not path.exists() and other.is_file():
+            raise InvalidInputError("does not exist", fix=f"name {other}, which does")
         problem = "is not a plain file" if path.exists() else "does not exist"
         here = Path.cwd()
         # A file that is there, in a checkout as in an installed package.
@@ -103,9 +110,17 @@ def _text(path: Path) -> str:
         )
     try:
         with path.open("rb") as file:
-            data = file.read(MOST_BYTES + 1)
+            return _decoded(file.read(MOST_BYTES + 1))
+    except OSError as error:
+        raise InvalidInputError(
+            f"cannot be read: {error}", fix="correct its permissions"
+        ) from error
+
+
+def _decoded(data: bytes) -> str:
+    try:
         text = data.decode("utf-8-sig")
-    except (UnicodeDecodeError, OSError) as error:
+    except UnicodeDecodeError as error:
         raise InvalidInputError(
             f"cannot be read as UTF-8 text: {error}", fix="save it as UTF-8"
         ) from error

@@ -110,7 +110,10 @@ def _load(name: str) -> Any:
     return typer.main.get_group(group).commands.get(name)
 
 
-app = typer.Typer(cls=_Commands, no_args_is_help=True, **STYLE)
+app = typer.Typer(
+    cls=_Commands, no_args_is_help=True, context_settings={"help_option_names": ["--help", "-h"]},
+    **STYLE,
+)  # fmt: skip
 
 
 def _version(show: bool) -> None:

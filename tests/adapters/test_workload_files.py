@@ -185,6 +185,13 @@ NO_FILES: tuple[tuple[str, bytes | None, str], ...] = (
 )
 
 
+def test_the_same_name_with_the_other_suffix_is_suggested(tmp_path: Path) -> None:
+    (tmp_path / "job.yml").write_text("schema: 1\n")
+
+    assert f"Fix: name {tmp_path / 'job.yml'}" in str(errors(tmp_path / "job.yaml")[0])
+    assert "job.yml" not in str(errors(tmp_path / "other.yaml")[0])
+
+
 @pytest.mark.parametrize(("name", "content", "message"), NO_FILES)
 def test_what_is_not_a_workload_document_is_refused(
     name: str, content: bytes | None, message: str, tmp_path: Path

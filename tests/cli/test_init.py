@@ -145,7 +145,7 @@ STYLES: dict[str, tuple[str, dict[str, Any], set[str]]] = {
     ),
     "arguments that a package reads": (
         scripts.IMPORTED.replace("tools.", "not_here.") + LOOP, {},
-        {"argument_names", "full_run_samples"},
+        {"argument_names", "argument_style", "full_run_samples"},
     ),
     "a loop around Fabric": (
         scripts.FABRIC, {f"{VALUES}.script_kind": "plain"}, {"full_run_samples"},
@@ -344,6 +344,36 @@ def test_what_was_read_and_was_not_is_said(written: Written) -> None:
         kind for kind, text in scripts.STARTS.items() if "No training" in written(text)["shown"]
     ]
     assert ["a script that is not seen to train"] == loops
+
+
+@pytest.mark.parametrize(
+    ("script", "words"),
+    [
+        ("import jax, flax\n", "trains with JAX"),
+        ("import tensorflow as tf\n", "trains with TensorFlow"),
+        ("import keras\nmodel.fit(x)\n", "trains with Keras"),
+    ],
+)
+def test_a_script_of_another_framework_is_called_that(
+    script: str, words: str, tmp_path: Path, invoke: Invoke
+) -> None:
+    file = tmp_path / "job.py"
+    file.write_text(script)
+
+    assert refused(invoke("init", file, "--yes"), words)
+    assert not Path("job.yaml").exists()
+    on_torch = f"import os\nos.environ['KERAS_BACKEND'] = 'torch'\n{script}"
+    for more in (f"import torch\n{script}", *([on_torch] if "Keras" in words else [])):
+        file.write_text(more)
+        assert 0 == invoke("init", file, "--yes", "--force").exit_code
+
+
+def test_a_margin_is_not_guessed_where_a_metric_has_no_usual_scale(written: Written) -> None:
+    script = LOOP.replace("val loss", "val rmse")
+    document = written(f"import torch\n{script}")
+
+    assert "quality.margin" in document["todo"]
+    assert "quality.margin" in written(f"import torch\n{LOOP}")["assumed"]
 
 
 def test_where_a_script_compiles_is_kept(written: Written) -> None:

@@ -62,17 +62,18 @@ class Metric:
 
 
 def logged_metrics(source: Source) -> list[Metric]:
-    """What a LightningModule logs under a name of held-out data."""
+    """What a LightningModule logs of held-out data, by its name or in a step of validation."""
     names: list[str] = []
     for call in source.calls:
+        logged: list[str] = []
         if called(call) == "log" and call.args and receiver(call) is not None:
-            names += _texts(source, call.args[0])
+            logged += _texts(source, call.args[0])
         elif called(call) == "log_dict" and call.args and isinstance(call.args[0], ast.Dict):
-            names += [name for key in call.args[0].keys if key for name in _texts(source, key)]
-    metrics = [
-        Metric(name, goal) for name in names if HELD_OUT.search(name) and (goal := _goal(name))
-    ]
-    return _best_first(metrics)
+            logged += [name for key in call.args[0].keys if key for name in _texts(source, key)]
+        function = source.function_of(call)
+        validates = function is not None and bool(HELD_OUT.search(function.name))
+        names += [name for name in logged if validates or HELD_OUT.search(name)]
+    return _best_first([Metric(name, goal) for name in names if (goal := _goal(name))])
 
 
 def _texts(source: Source, node: ast.expr) -> Iterator[str]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+import textwrap
 
 import pytest
 
-from compilegate_doctor import describe
+from compilegate_doctor import describe, metrics_in_line
 
 # A statement, what it prints, the metric's name and the number of it that the pattern must find.
 PRINTED = [
@@ -196,3 +197,36 @@ def test_a_trainers_metrics_are_what_its_function_returns_and_its_best_models_fi
 
     assert names == [metric.name for metric in metrics]
     assert goal == metrics[0].goal
+
+
+def test_what_validation_logs_is_held_out_by_whatever_name() -> None:
+    script = """
+        import lightning as L
+        class Net(L.LightningModule):
+            def training_step(self, batch, index):
+                self.log("loss", self.loss(batch))
+            def validation_step(self, batch, index):
+                self.log("acc", self.accuracy(batch))
+            def on_validation_epoch_end(self):
+                self.log_dict({"f1": self.f1()})
+    """
+    read = describe(textwrap.dedent(script).encode(), "net.py")
+
+    assert ["acc", "f1"] == [one.name for one in read.metrics]
+
+
+@pytest.mark.parametrize(
+    ("line", "names"),
+    [
+        ("Test set: loss: 0.0123, Accuracy: 98/100 (98%)", ["eval_accuracy", "eval_loss"]),
+        ("| time:  3.2s | valid loss  6.01 | valid ppl   410.5", ["eval_loss", "eval_perplexity"]),
+        ("epoch 3 of 90, lr 0.1", []),
+        ("train loss 0.5", []),
+    ],
+)
+def test_a_line_that_was_printed_shows_its_metrics(line: str, names: list[str]) -> None:
+    metrics = metrics_in_line(line)
+
+    assert names == [one.name for one in metrics]
+    for metric in metrics:
+        assert re.search(str(metric.pattern), line)

@@ -22,6 +22,18 @@ IN_IMAGES = {"torch", "numpy", "transformers", "datasets", "accelerate", "compil
 # Names of a script that say nothing of what it trains; the folder's does.
 ANY_SCRIPT = ("train", "main", "run", "script")
 SCHEMA = "workload.schema.json"
+ON_TORCH = {"torch", "lightning", "pytorch_lightning", "accelerate", "trl", "timm", "fastai"}
+# Packages, the name of what they are, and what can be done for such a script.
+OTHERS = (
+    ({"jax", "flax", "haiku", "equinox", "optax"}, "JAX",
+     "nothing is left to turn on: jax.jit compiles with XLA already"),
+    ({"tensorflow", "tf_keras"}, "TensorFlow",
+     "for SageMaker's compiler write a workload file with framework.name: tensorflow by hand; "
+     "jit_compile=True of model.compile is TensorFlow's own"),
+    ({"keras"}, "Keras",
+     "on PyTorch it can be tried: set KERAS_BACKEND=torch; on TensorFlow, jit_compile=True of "
+     "model.compile is Keras's own"),
+)  # fmt: skip
 
 
 def name_of(script: Path, name: str | None) -> str:
@@ -64,7 +76,8 @@ def described(path: Path) -> Description:
         if is_so:
             raise InvalidInputError(problem, file=str(path), fix=fix)
     try:
-        return describe(path.read_bytes(), str(path), lambda name: _module(name, path.parent))
+        content = path.read_bytes()
+        read = describe(content, str(path), lambda name: _module(name, path.parent))
     except ScriptError as error:
         raise InvalidInputError(
             error.problem, field=error.place, file=error.file, fix=error.fix
@@ -73,6 +86,20 @@ def described(path: Path) -> Description:
         raise InvalidInputError(
             f"cannot be read: {error.strerror}", file=str(path), fix="name the file that trains"
         ) from error
+    _refuse_others(read, path, content)
+    return read
+
+
+def _refuse_others(read: Description, path: Path, content: bytes) -> None:
+    """Raise InvalidInputError for a script that trains with another framework than PyTorch."""
+    keras = b"KERAS_BACKEND" in content and b"torch" in content
+    if read.packages & ON_TORCH or keras or os.environ.get("KERAS_BACKEND") == "torch":
+        return
+    for packages, name, fix in OTHERS:
+        if read.packages & packages:
+            raise InvalidInputError(
+                f"trains with {name}, not with PyTorch", file=str(path), fix=fix
+            )
 
 
 def _module(name: str, folder: Path) -> bytes | None:

@@ -21,13 +21,15 @@ from compilegate.domain.workload.file import parse_workload
 from compilegate.domain.workload.model import MOST_HOURS, Policy
 from compilegate.ports import Settings
 from compilegate.usecases.records import facts_for_workload
-from compilegate_doctor import SPELLED, Description, Metric, Option, argument_style
+from compilegate_doctor import SPELLED, CommandLine, Description, Metric, Option, argument_style
 
 # By which names scripts take what a trial sets.
 NAMES = tomllib.loads(Path(__file__).with_name("names.toml").read_text(encoding="utf-8"))
 READ, ASSUMED, OPEN = "read", "assumed", "open"
 # Of the shipped examples: half a point of a share, two hundredths of a loss.
 MARGINS = {"maximize": 0.005, "minimize": 0.02}
+# Measures of the size of what they are of, whose usual loss no name says.
+UNSCALED = re.compile(r"(^|_)(rmse|mse|mae|fid|perplexity|ppl|psnr|score)$")
 PERCENT = 100
 INSTANCE_TYPE, RUNS_PER_WEEK, RUN_HOURS = "ml.g5.xlarge", 3, 1.0
 # Room above a typical run, after which a job is stopped.
@@ -39,6 +41,8 @@ TRAINER = {"batch_size": 8, "learning_rate": 5e-5}
 # What is called differently from how the launcher calls it for a plain or an accelerate script.
 USUAL = {"batch_size": "batch_size", "learning_rate": "learning_rate", "seed": "seed"}
 ACCELERATE = {**USUAL, "batch_size": "per_device_train_batch_size"}
+# Readers of arguments whose style is known where their names are not.
+WORDS = ("argparse", "click", "typer", "fire", "tyro", "simple_parsing", "jsonargparse", "tap")
 CHANNEL, INPUTS = "train", "/opt/ml/input/data"
 _SOURCE = "a path, which is uploaded, or s3://bucket/folder/"
 _PLAIN = re.compile(r"[A-Za-z0-9_./][A-Za-z0-9_./:@+-]*")
@@ -239,8 +243,8 @@ def _hyperparameters(
         yield "positional", to_write(f"comes before the arguments: {words}")
     elif takes.subcommand:
         yield "positional", Value(takes.subcommand, "comes before the arguments")
-    if style := argument_style(takes):
-        yield "argument_style", Value(*style)
+    if style := _style(takes):
+        yield "argument_style", style
     unread = takes.unread or (takes.partly and None in (find(script, key) for key in USUAL))
     spelled = {} if unread else dict(_argument_names(script))
     if unread:
@@ -261,6 +265,15 @@ def _hyperparameters(
             yield option.name, Value(data_places[option.name], "where a job finds the channel")
         elif option.required and option.name not in spelled.values():
             yield option.name, to_write("the script requires it")
+
+
+def _style(takes: CommandLine) -> Value | None:
+    """How the arguments are written; None where it is as usual."""
+    if style := argument_style(takes):
+        return Value(*style)
+    if takes.unread and takes.reader not in WORDS:
+        return to_write("words (--name value), equals (--name=value) or hydra (name=value)")
+    return None
 
 
 def _argument_names(script: Description) -> Iterator[tuple[str, str | None]]:
@@ -341,8 +354,13 @@ def _inputs(script: Description, data: Data | None) -> tuple[Value, dict[str, st
     return Value({}, f"data of its own: {{{CHANNEL}: PATH}}, {above}"), {}
 
 
-def usual_margin(metric: Metric) -> float:
-    """What is assumed where the acceptable loss is not given, in the metric's unit."""
+def usual_margin(metric: Metric) -> float | None:
+    """What is assumed where the acceptable loss is not given, in the metric's unit.
+
+    None for a metric of no usual size.
+    """
+    if UNSCALED.search(metric.name):
+        return None
     return MARGINS[metric.goal] * (PERCENT if metric.percent else 1)
 
 
@@ -352,10 +370,15 @@ def _quality(script: Description, margin: float | None) -> Section:
     if script.metrics:
         metric = script.metrics[0]
         note = "the largest loss that you accept, in the metric's unit"
+        usual = usual_margin(metric)
+        if metric.goal == "minimize" and margin is None:
+            note += ", about 1 % of its value; 0.02 suits a value near 2"
         return {
             "metric": Value(metric.name),
             "goal": Value(metric.goal),
-            "margin": _answered(margin, usual_margin(metric), note),
+            "margin": to_write(note, 0.01)
+            if usual is None and margin is None
+            else _answered(margin, usual, note),
             **early,
         }
     reported = "what it reports of held-out data, such as eval_loss; a printed one needs "

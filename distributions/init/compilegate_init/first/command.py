@@ -153,7 +153,7 @@ def first(
     \b
     compilegate first train.py
     compilegate first train.py -- --data-dir data/small --epochs 1
-    compilegate first train.py --instance-type ml.g5.xlarge --run-hours 6 --runs-per-week 3
+    compilegate first train.py --instance-type ml.g5.xlarge --run-hours 6
 
     A script may do here whatever it does otherwise: what it writes stays. Each run ends after
     --steps or --minutes, or where it takes most of the free memory, with every process that it
