@@ -8,9 +8,9 @@ were planned, so that both arms see the same weeks.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from compilegate.domain import naming
 from compilegate.domain.decision import RequestedFullRun
@@ -18,9 +18,10 @@ from compilegate.domain.followers import HOLD
 from compilegate.domain.production.attempts import longest_run_seconds
 from compilegate.domain.production.history import WorkloadHistory
 from compilegate.domain.production.registration import TrainedJob
-from compilegate.domain.records.production import CanaryRound, CanarySlot, ProductionRun
+from compilegate.domain.records.production import BegunRun, CanaryRound, CanarySlot, ProductionRun
 from compilegate.domain.workload.model import BASELINE
 
+Run = TypeVar("Run", BegunRun, ProductionRun)
 # Why a run trains its arm: a trial asked for it.
 CANARY = "canary"
 # Why a round was closed: all its results are in; the candidate crashed or ran untreated; production
@@ -98,15 +99,14 @@ def open_slot(history: WorkloadHistory, *, now: int, job: str) -> Choice | None:
         ended = results(opened, history)
         # Those on their way to a result.
         taken = {
-            begun.canary.position
-            for begun in history.begun
-            if begun.canary is not None
-            and (begun.canary.trial, begun.canary.round) == (opened.trial, opened.round)
+            slot.position
+            for begun, slot in _with_slots(history.begun)
+            if (slot.trial, slot.round) == (opened.trial, opened.round)
             and begun.run not in history.ended_runs
             and now - begun.at < opened.slot_seconds
         }
         for position, requested in enumerate(opened.runs):
-            if ended[position] is None and position not in taken:
+            if position not in ended and position not in taken:
                 is_held = opened.hold and requested.arm != BASELINE
                 return Choice(
                     requested.arm,
@@ -122,29 +122,23 @@ def open_slot(history: WorkloadHistory, *, now: int, job: str) -> Choice | None:
     return None
 
 
-def results(canary: CanaryRound, history: WorkloadHistory) -> list[ProductionRun | None]:
-    """What each of the round's slots has come to: its first run that is evidence, or None.
+def results(canary: CanaryRound, history: WorkloadHistory) -> dict[int, ProductionRun]:
+    """What the round's slots have come to, by their position: the first run that is evidence.
 
     A run without a result (capacity, stopped, another instance type) is none, nor is one
     that trained another arm after all.
     """
     first: dict[int, ProductionRun] = {}
-    for run in canary_runs(history, canary.trial):
-        slot = run.canary
-        if slot is None or slot.round != canary.round or slot.position >= len(canary.runs):
-            continue
-        if run.arm == canary.runs[slot.position].arm:
+    for run, slot in _with_slots(canary_runs(history, canary.trial)):
+        is_slot = slot.round == canary.round and slot.position < len(canary.runs)
+        if is_slot and run.arm == canary.runs[slot.position].arm:
             first.setdefault(slot.position, run)
-    return [first.get(position) for position in range(len(canary.runs))]
+    return first
 
 
 def canary_runs(history: WorkloadHistory, trial: str) -> list[ProductionRun]:
     """Every production run that is evidence of this trial, in the order of time."""
-    return [
-        run
-        for run in history.runs
-        if run.counts and run.canary is not None and run.canary.trial == trial
-    ]
+    return [run for run, slot in _with_slots(history.runs) if run.counts and slot.trial == trial]
 
 
 def held_runs(history: WorkloadHistory, trial: str) -> list[ProductionRun]:
@@ -152,11 +146,16 @@ def held_runs(history: WorkloadHistory, trial: str) -> list[ProductionRun]:
     held = {(trial, one.round) for one in history.rounds_of(trial) if one.hold}
     return [
         run
-        for run in history.runs
-        if run.arm != BASELINE
-        and run.canary is not None
-        and (run.canary.trial, run.canary.round) in held
+        for run, slot in _with_slots(history.runs)
+        if run.arm != BASELINE and (slot.trial, slot.round) in held
     ]
+
+
+def _with_slots(runs: Iterable[Run]) -> Iterator[tuple[Run, CanarySlot]]:
+    """The runs of trials, with the slot that each takes."""
+    for run in runs:
+        if run.canary is not None:
+            yield run, run.canary
 
 
 def result_ending(canary: CanaryRound, history: WorkloadHistory) -> str:
@@ -166,10 +165,10 @@ def result_ending(canary: CanaryRound, history: WorkloadHistory) -> str:
     more of it, and the baseline's slots that are left would change nothing.
     """
     ended = results(canary, history)
-    candidates = [run for run in ended if run is not None and run.arm != BASELINE]
+    candidates = [run for run in ended.values() if run.arm != BASELINE]
     if any(not run.finished or run.without_change for run in candidates):
         return LOST
-    return "" if None in ended else COMPLETE
+    return COMPLETE if len(ended) == len(canary.runs) else ""
 
 
 def round_ending(canary: CanaryRound, history: WorkloadHistory) -> str:
@@ -194,14 +193,10 @@ def effect_of_run(
             over.append((round_, reason))
     # A model that comes too late is unproven; where the trial's verdict does, that comes later and
     # tags it again. A round that is complete may have ended with this very run.
-    slot = run.canary
-    too_late = (
-        slot is not None
-        and run.arm != BASELINE
-        and any(
-            one.hold and one.closed not in (None, COMPLETE)
-            for one in history.rounds_of(slot.trial)
-            if one.round == slot.round
-        )
+    too_late = run.arm != BASELINE and any(
+        one.hold and one.closed not in (None, COMPLETE)
+        for _, slot in _with_slots([run])
+        for one in history.rounds_of(slot.trial)
+        if one.round == slot.round
     )
     return over, too_late

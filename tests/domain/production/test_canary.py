@@ -169,9 +169,7 @@ def test_of_two_runs_of_one_place_the_first_is_its_result_and_both_are_evidence(
         ended("r1", 0, "compile", started_at=NOW - 2.0),
     ])  # fmt: skip
 
-    first = canary.results(ROUND, twice)[0]
-    assert first is not None
-    assert "r1" == first.run
+    assert "r1" == canary.results(ROUND, twice)[0].run
     assert ["r1", "r2"] == [run.run for run in canary.canary_runs(twice, TRIAL)]
 
 
