@@ -4,8 +4,9 @@ import dataclasses
 
 import pytest
 
+from compilegate.domain.eligibility.job import CandidateJob
 from compilegate.domain.planning.plan import expected_usd
-from compilegate.domain.workload.model import Candidate, Framework, Shapes
+from compilegate.domain.workload.model import Candidate, Framework, Profile, Shapes
 from compilegate.facts import load_facts
 from tests.domain.workload_builder import SOUND, XGBOOST, change, check, severities
 from tests.training.test_launch import PLAIN
@@ -111,6 +112,15 @@ def test_it_is_for_pytorch_of_any_shape(workload, code):
     assert (refused == set()) is (code is None), refused
     assert code is None or code in refused
     assert "dynamic_shapes" not in severities(found)
+
+
+def test_a_profiles_compile_seconds_are_not_its_own():
+    profile = Profile(compile_seconds=900.0, compile_seconds_cold=900.0)
+    job = CandidateJob(
+        change(SOUND, profile=profile, candidates=(FUSED,)), FUSED, 0, load_facts(), ""
+    )
+
+    assert job.overhead is None
 
 
 def test_its_trial_pays_for_no_compilation():

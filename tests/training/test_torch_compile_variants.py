@@ -101,7 +101,7 @@ def test_what_is_assumed_of_them_is_torch_compiles(name):
     ("compiler", "changed", "code", "verdict"),
     [
         (DYNAMIC, {"shapes": Shapes(static=True)}, "shapes_fixed", "ineligible"),
-        (DYNAMIC, {"shapes": Shapes(static=False)}, None, "eligible"),
+        (DYNAMIC, {"shapes": Shapes(static=False, drop_last=False)}, None, "eligible"),
         (DYNAMIC, {"shapes": Shapes(static=True, padding="longest")}, None, "eligible"),
         (REGIONS, {}, None, "eligible"),
         (REGIONS, {"model": Model("recsys", "dlrm")}, "blocks_unknown", "benchmark"),
@@ -117,3 +117,4 @@ def test_each_is_for_scripts_of_its_kind(compiler, changed, code, verdict):
     ]
     assert "dynamic_shapes" not in severities(found)
     assert "padding_longest" not in severities(found)
+    assert "ragged_last_batch" not in severities(found)

@@ -247,7 +247,8 @@ class CandidateJob:
         profile = self.workload.profile
         warm, cold = profile.compile_seconds, profile.compile_seconds_cold
         used = {one.compiler for one in self.workload.candidates}
-        profiled = next((name for name in COMPILERS if name in used), DEFAULT.name)
+        named = (one.name for one in COMPILERS.values() if one.name in used and one.compiles)
+        profiled = next(named, DEFAULT.name)
         if (warm, cold) == (None, None) or self.compiler != profiled:
             return None
         return warm, cold, "measured: the profile"

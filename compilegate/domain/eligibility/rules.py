@@ -159,7 +159,7 @@ def shapes_rule(job: CandidateJob) -> Iterator[Reason]:
         yield job.finds("dynamic_shapes")
     if shapes.padding == "longest" and not moving:
         yield job.finds("padding_longest")
-    if not shapes.drop_last:
+    if not shapes.drop_last and not moving:
         yield job.finds("ragged_last_batch")
     augmented = job.workload.model.family in AUGMENTED_FAMILIES
     if shapes.static and shapes.padding == "none" and augmented:

@@ -55,7 +55,8 @@ class Region:
 
     def _compiled(self, inputs):
         self.graphs += 1
-        self.symbolic += any(isinstance(value, self._torch.SymInt) for value in inputs)
+        sizes = [size for value in inputs for size in (value, *getattr(value, "shape", ()))]
+        self.symbolic += any(isinstance(size, self._torch.SymInt) for size in sizes)
         self.proven = self.proven or self._in_training()
 
     def _in_training(self):
