@@ -15,7 +15,6 @@ from compilegate.domain.decision import (
 from compilegate.domain.formats import UNKNOWN, Format, count, duration, percent, significant
 from compilegate.domain.judging.evidence import FullRun
 from compilegate.domain.judging.measured import Measured, Reference
-from compilegate.domain.optional import without_none
 from compilegate.report import statements
 from compilegate.report.charts.figure import (
     DASHED,
@@ -104,7 +103,7 @@ def _runs_figure(measured: Measured, reference: Reference | None) -> Figure:
     values = [x for mark in marks if isinstance(mark, Points) for x in mark.x]
     if reference is not None:
         rules = _reference_rules(measured, reference)
-        values += without_none(rule.x for rule in rules)
+        values += [rule.x for rule in rules if rule.x is not None]
         marks = [*rules, *marks]
     scale = axis(measured.evidence.quality.metric, values, show=_figures(values))
     marks += row_names(names, scale.low)
@@ -232,7 +231,7 @@ def _loss_figure(
     title = "seconds of training" if over_time else "optimizer step"
     return Figure(
         axis(title, [x for line in lines for x in line.x], show=count, room=0.02),
-        axis("loss", without_none(y for line in lines for y in line.y), grid=True),
+        axis("loss", [y for line in lines for y in line.y if y is not None], grid=True),
         lines,
     )
 
@@ -251,8 +250,8 @@ def _mean_curve(runs: Sequence[Curve]) -> Curve:
     if not runs:
         return {}
     reached = {step: [run[step] for run in runs if step in run] for step in runs[0]}
-    losses = {step: without_none(loss for loss, _ in at) for step, at in reached.items()}
-    times = {step: without_none(time for _, time in at) for step, at in reached.items()}
+    losses = {step: [loss for loss, _ in at if loss is not None] for step, at in reached.items()}
+    times = {step: [time for _, time in at if time is not None] for step, at in reached.items()}
     steps = [step for step in reached if len(losses[step]) == len(runs)]
     smoothed = smooth([statistics.fmean(losses[step]) for step in steps])
     timed = all(len(times[step]) == len(runs) for step in steps)
@@ -264,7 +263,7 @@ def _loss_finding(measured: Measured, curves: Sequence[Sequence[Curve]]) -> str:
     ends = []
     for arm, runs in zip(measured.arms, curves, strict=True):
         last = [list(run.values())[-1][1] for run in runs if run]
-        times = without_none(last)
+        times = [seconds for seconds in last if seconds is not None]
         if times:
             ends.append(f"{arm.name} {duration(statistics.fmean(times))}")
     if not ends:
