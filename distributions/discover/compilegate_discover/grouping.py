@@ -41,6 +41,8 @@ OTHER_IMAGE = -2.0
 SHARED = 0.5  # of all names of settings, or places of data
 # Above this number of sets with one sign only each and the next are compared.
 MOST_COMPARED = 150
+# A second try, or a second release.
+_AGAIN = re.compile(r"(^|-)r[2-9](?=-|$)")
 # Tags that say whose or which workload a job is of.
 _TAG = re.compile(
     r"(.*[:_/-])?(owner|team|squad|project|cost-?_?cent(er|re)|workload|application|app|service|"
@@ -68,6 +70,7 @@ class Signs:
     """What identifies the workload of a job."""
 
     stem: str
+    again: bool
     usual: bool
     cut: bool
     repository: str
@@ -108,7 +111,7 @@ def group_jobs(jobs: Iterable[Job]) -> list[Group]:
 
 
 def _of_script(jobs: Sequence[Job]) -> Iterator[Group]:
-    stems = {job.name: stem_of(job.name) for job in jobs}
+    stems = {job.name: _AGAIN.sub("", stem_of(job.name)).strip("-") for job in jobs}
     final = {key: own_part(to) for key, to in settled(Counter(stems.values())).items()}
     setups: dict[Setup, tuple[Hashable, ...]] = {}
     sets = defaultdict[Signs, list[Job]](list)
@@ -116,10 +119,10 @@ def _of_script(jobs: Sequence[Job]) -> Iterator[Group]:
         setup = job.setup
         if setup not in setups:
             setups[setup] = _signs_of(setup)
-        stem = final[stems[job.name]]
+        stem, again = final[stems[job.name]], stems[job.name] != stem_of(job.name)
         usual = is_usual(job.name, stem, setup.repository)
         cut = may_be_cut(job.name, stem)
-        sets[Signs(stem, usual, cut, *setups[setup])].append(job)  # type: ignore[arg-type]
+        sets[Signs(stem, again, usual, cut, *setups[setup])].append(job)  # type: ignore[arg-type]
     for some in _joined(sets):
         inside = sorted((job for one in some for job in sets[one]), key=lambda job: job.created)
         signs = sorted({text for one in some for text in _found_by(inside[0].setup, one)})
@@ -203,7 +206,7 @@ def _pairs(ordered: Sequence[Signs]) -> Iterator[tuple[Signs, Signs]]:
 
 def _timing(first: Signs, second: Signs, span: Mapping[Signs, tuple[float, float]]) -> float:
     """Two names of one workload follow each other; two workloads run side by side."""
-    if _same_name(first, second):
+    if _of_name(first, second) != OTHER_NAME:
         return 0.0
     (begin, end), (later_begin, later_end) = span[first], span[second]
     return AFTERWARDS if end < later_begin or later_end < begin else AT_ONCE
@@ -211,9 +214,7 @@ def _timing(first: Signs, second: Signs, span: Mapping[Signs, tuple[float, float
 
 def points(first: Signs, second: Signs) -> float:
     """How much speaks for one workload, but for the times."""
-    total = OTHER_NAME
-    if _same_name(first, second):
-        total = USUAL_NAME if first.usual or second.usual else SAME_NAME
+    total = _of_name(first, second)
     if first.repository != second.repository:
         total += OTHER_IMAGE
     total += _compared(first.tags, second.tags, SAME_TAG, OTHER_TAG)
@@ -230,12 +231,13 @@ def points(first: Signs, second: Signs) -> float:
     return total + (SAME_SETTINGS if alike else OTHER_SETTINGS)
 
 
-def _same_name(first: Signs, second: Signs) -> bool:
-    """Whether the names are equal, as far as one was cut."""
-    if first.stem == second.stem:
-        return True
+def _of_name(first: Signs, second: Signs) -> float:
+    """Points for the names, as far as one was cut."""
     shorter, longer = sorted((first, second), key=lambda one: len(one.stem))
-    return shorter.cut and longer.stem.startswith(shorter.stem)
+    if shorter.stem != longer.stem and not (shorter.cut and longer.stem.startswith(shorter.stem)):
+        return OTHER_NAME
+    doubtful = first.usual or second.usual or first.again != second.again
+    return USUAL_NAME if doubtful else SAME_NAME
 
 
 def _shared(first: frozenset[str], second: frozenset[str]) -> float:

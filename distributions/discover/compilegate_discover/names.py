@@ -25,6 +25,7 @@ PIPELINE = re.compile(r"pipelines-[a-z0-9]{12}-(?P<step>.+)-[A-Za-z0-9]{10}")
 _DAY = r"20\d\d(?P<mark>-?)(?:0[1-9]|1[0-2])(?P=mark)(?:0[1-9]|[12]\d|3[01])"
 # Not the year of another day.
 _TIME = r"(?!20\d\d-?[01]\d-?[0-3]\d)(?:[01]\d|2[0-3])-?[0-5]\d(?:-?[0-5]\d)?"
+_MONTHS = "jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec"
 _HEX = "[0-9a-f]"
 # Settings that are tried out on one workload, with a value: lr-0-01, lr-1e-5, seed-3.
 _SETTING = "|".join(
@@ -46,6 +47,7 @@ _EACH_RUN = [
     for pattern in (
         rf"{_HEX}{{8}}-{_HEX}{{4}}-{_HEX}{{4}}-{_HEX}{{4}}-{_HEX}{{12}}",
         rf"{_DAY}(?:[-t]?{_TIME}(?:-?\d{{3}}(?:\d{{3}})?)?z?)?",
+        rf"\d\d?-?(?:{_MONTHS})[a-z]*-?20\d\d(?:[-t]?{_TIME}z?)?",
         rf"1[5-9]\d{{8}}(?:\d{{3}}|\d{{6}}|\d{{9}})?(?:-{_HEX}{{4}})?",
         r"2\d(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])-[0-2]\d[0-5]\d(?:[0-5]\d)?",
         r"20\d\d-?(?:0[1-9]|1[0-2]|w[0-5]\d)",
@@ -144,12 +146,11 @@ def _parts(stem: str) -> Iterator[tuple[str, str]]:
 def _settled(group: Sequence[str], stems: Mapping[str, int]) -> dict[str, str]:
     """Of stems that are alike: parts with few values stay, and set the runs apart."""
     rows = {stem: list(_parts(stem)) for stem in group}
-    jobs = sum(stems[stem] for stem in group)
-    fixed = [
-        place
-        for place in range(len(rows[group[0]]))
-        if len({row[place][0] for row in rows.values()}) < max(3, jobs / 2)
-    ]
+    most = max(3, sum(stems[stem] for stem in group) / 2)
+    values = [{row[place][0] for row in rows.values()} for place in range(len(rows[group[0]]))]
+    fixed = [place for place, some in enumerate(values) if len(some) < most]
+    if len(fixed) == len(values) and len(group) >= most:  # counted by several numbers together
+        fixed = [place for place, some in enumerate(values) if len(some) == 1]
     apart = defaultdict[tuple[str, ...], list[str]](list)
     for stem, row in rows.items():
         apart[tuple(row[place][0] for place in fixed)].append(stem)

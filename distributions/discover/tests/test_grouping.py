@@ -35,6 +35,8 @@ def names_of(style: str, base: str) -> list[str]:
             "pipelines": f"pipelines-{drawn(lower, 12)}-{base}-{drawn(lower, 10)}",
             "airflow": f"{base}-train-{at:%Y%m%dT%H%M%S}",
             "airflow, day first": f"{at:%Y-%m-%d}-{base}",
+            "month by name": f"{base}-{at:%d%b%Y-%H%M%S}",
+            "counted, tried again": f"{base}-run{day + 7}" + ("-r2" if day % 4 == 0 else ""),
             "step functions": f"{base}-{uuid.UUID(int=draw.getrandbits(128), version=4)}",
             "counted": f"{base}-run{day + 7}",
             "drawn": f"{base}-{drawn(lower, 5)}",
@@ -46,7 +48,8 @@ def names_of(style: str, base: str) -> list[str]:
 
 STYLES = (
     "sdk v2", "sdk v2, short", "sdk v2, epoch", "sdk v3", "sdk v3, cut", "pipelines", "airflow",
-    "airflow, day first", "step functions", "counted", "drawn", "by commit", "tried again",
+    "airflow, day first", "month by name", "step functions", "counted", "counted, tried again",
+    "drawn", "by commit", "tried again",
 )  # fmt: skip
 
 
@@ -112,6 +115,8 @@ def test_another_instance_image_tag_and_setting_stay_in_the_group():
 def test_numbers_that_come_back_are_parts_of_names():
     stems = {f"net-{size}-{run}": 1 for size in (50, 101) for run in range(20)}
     assert {"net-50-#", "net-101-#"} == set(settled(stems).values())
+    counted = {f"net-{run // 5}-{run % 5}": 1 for run in range(20)}
+    assert {"net-#-#"} == set(settled(counted).values())
     folds = {f"fold-{number}": 30 for number in range(5)}
     assert folds.keys() == set(settled(folds).values())
 
@@ -163,6 +168,12 @@ USUAL, OWN = "pytorch-training", "ranker"
 def test_what_speaks_for_one_workload_and_against_it(groups, name, first, second):
     jobs = daily(names_of("sdk v2", name), **first), daily(names_of("sdk v3", name), **second)
     assert groups == len(sizes(*jobs))
+
+
+@pytest.mark.parametrize(("groups", "data"), [(1, "s3://data/docs/"), (2, "s3://data/prices/")])
+def test_a_name_with_r2_is_a_retry_where_the_data_is_the_same(groups, data):
+    first = daily(names_of("sdk v2", "ranker"), **DOCS)
+    assert groups == len(sizes(first, daily(names_of("sdk v2", "ranker-r2"), data=data)))
 
 
 @pytest.mark.parametrize(
