@@ -23,7 +23,7 @@ from scipy.special import ndtr, stdtr, stdtrit
 from benchmarks.decision.gate import Sample, Statistic, baseline_runs, statistic
 from benchmarks.decision.provenance import judge_name
 from compilegate.domain.judging.design import GREATEST_LEVEL, looks, spent
-from compilegate.domain.judging.quality import BEYOND_DOUBT, FUTILE
+from compilegate.domain.judging.quality import BEYOND_DOUBT, FUTILE, WORSE_LEVEL
 
 RESULTS = Path(__file__).with_name("gate_curve.json")
 ALPHA = 0.05
@@ -76,7 +76,7 @@ def answer_of(
 ) -> Answer:
     """The look at ``n`` runs, ``beside`` the baseline's; loss and margin in standard deviations."""
     difference = compared.difference - loss
-    lost = max(spent(n, n_max, ALPHA), BEYOND_DOUBT) / metrics
+    lost = max(spent(n, n_max, WORSE_LEVEL), BEYOND_DOUBT) / metrics
     worse = stdtr(compared.df, difference / compared.error) <= lost
     # The chance that the last look passes on this trend.
     shrinks = math.sqrt((1 / n_max + 1 / max(beside, n_max)) / (1 / n + 1 / beside))

@@ -71,28 +71,10 @@ class Measured:
     block: Sample = NOTHING
     unseen: Sample = NOTHING
 
-    def __add__(self, other: Measured) -> Measured:
-        """Both together, of one instance type."""
-        return Measured(
-            self.instance_type,
-            self.whole_job + other.whole_job,
-            self.block + other.block,
-            self.unseen + other.unseen,
-        )
-
 
 def sample_of(logs: Sequence[float]) -> Sample:
     """Of one group of runs; nothing of a single one."""
     return Sample(squares(logs), len(logs) - 1, len(logs)) if len(logs) > 1 else NOTHING
-
-
-def by_type(measured: Iterable[Measured]) -> tuple[Measured, ...]:
-    """What several trials of a workload have shown, once for each instance type."""
-    sums: dict[str, Measured] = {}
-    for one in measured:
-        kind = one.instance_type
-        sums[kind] = sums[kind] + one if kind in sums else one
-    return tuple(sums[name] for name in sorted(sums))
 
 
 @dataclass(frozen=True)
@@ -153,34 +135,34 @@ def learn(
     time; ``measured`` is what trials have shown, by workload.
     """
     names = {WORKLOAD: workload, INSTANCE: instance_type, FAMILY: family_of(instance_type)}
-    trials: Mapping[str, list[Measured]] = {source: [] for source in names}
+    trials: Mapping[str, list[tuple[str, Measured]]] = {source: [] for source in names}
     for name, one in measured:
         if one.instance_type == instance_type:
-            trials[WORKLOAD if name == workload else INSTANCE].append(one)
+            trials[WORKLOAD if name == workload else INSTANCE].append((name, one))
         elif family_of(one.instance_type) == names[FAMILY]:
-            trials[FAMILY].append(one)
+            trials[FAMILY].append((name, one))
 
     def spread(kind: str, constant: float, own: Sample = NOTHING) -> Spread | None:
         sd, learned = constant, None
         for source, name in reversed(names.items()):
-            samples = [getattr(one, kind) for one in trials[source]]
-            samples += [own] if source == WORKLOAD else []
-            counted = [one for one in samples if one.df > 0]
-            if counted:
-                total = sum(counted, NOTHING)
+            samples = [(of, getattr(one, kind)) for of, one in trials[source]]
+            samples += [(workload, own)] if source == WORKLOAD else []
+            total = sum((one for _, one in samples), NOTHING)
+            if total.df:
                 sd = drawn(total, sd)
-                workloads = 1 if source == WORKLOAD else len(counted)
+                workloads = len({of for of, one in samples if one.df})
                 learned = Spread(sd, source, name, total.runs, workloads)
         return learned
 
     latest = seconds[-MOST_RUNS:]
-    left_out = _why_left_out(latest)
-    walls = NOTHING if left_out else by_neighbours(latest)
+    walls, left_out = by_neighbours(latest), None
+    if walls.df and (in_minutes(latest) or walls.squares < COPIED**2):
+        left_out = MINUTES if in_minutes(latest) else COPIES
     return Spreads(
-        whole_job=spread("whole_job", WALL_SD, walls),
-        block=spread("block", BLOCK_SD),
-        unseen=spread("unseen", UNSEEN_SD),
-        left_out=left_out,
+        spread("whole_job", WALL_SD, NOTHING if left_out else walls),
+        spread("block", BLOCK_SD),
+        spread("unseen", UNSEEN_SD),
+        left_out,
     )
 
 
@@ -211,10 +193,3 @@ def by_neighbours(seconds: Sequence[float]) -> Sample:
 def in_minutes(seconds: Sequence[float]) -> bool:
     """Whether walls are whole minutes, so that how much they vary is lost."""
     return bool(seconds) and not any(wall % MINUTE for wall in seconds)
-
-
-def _why_left_out(seconds: Sequence[float]) -> str | None:
-    if len(seconds) < 2:
-        return None
-    copied = by_neighbours(seconds).squares < COPIED**2
-    return MINUTES if in_minutes(seconds) else COPIES if copied else None

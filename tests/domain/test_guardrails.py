@@ -146,7 +146,7 @@ BASE = [0.4, -0.4, 0.6, -0.6, 0.0]
 
 
 @pytest.mark.parametrize(
-    ("candidate", "history"), [([value - 0.75 for value in BASE], []), ([-1.9], 3 * BASE)]
+    ("candidate", "history"), [([value - 1.2 for value in BASE], []), ([-2.2], 3 * BASE)]
 )
 def test_the_chance_that_a_sound_candidate_is_given_up_is_shared(
     candidate: list[float], history: list[float]

@@ -117,7 +117,8 @@ FIGURES: dict[ModuleType, dict[str, object]] = {
     outlook: {"LONGEST_HISTORY": 60, "MOST_RUNS": 100000},
     probation: {"LEAST_REFERENCE": 3, "CRASHES": 2},
     quality: {
-        "BEYOND_DOUBT": 0.002,
+        "WORSE_LEVEL": 0.007,
+        "BEYOND_DOUBT": 0.001,
         "DOUBT_DF": 3,
         "FUTILE": 0.15,
         "ENOUGH_HISTORY": 5,

@@ -61,6 +61,7 @@ GATES: dict[str, tuple[tuple[Any, ...], QualityOutcome]] = {
     "a spread that the look just bears": (pair(5, 0, 0.999 * BEARS), HELD),
     "a little more": (pair(5, 0, 1.001 * BEARS), MORE),
     "a proven loss below the margin, before it is held": (pair(5, 0.8, 0.3), WORSE),
+    "a loss that would be proven at the level of a promotion": (pair(5, 0.8, 0.45), MORE),
     **{
         f"a calm metric {loss} margins off": (pair(5, loss, 0.0005), outcome)
         for loss, outcome in ((0, HELD), (0.9, HELD), (1.1, WORSE), (2, WORSE), (-3, HELD))
@@ -72,7 +73,7 @@ GATES: dict[str, tuple[tuple[Any, ...], QualityOutcome]] = {
     "too few degrees of freedom": (([0.0, 0.001], [0.0]), MORE),
     "no degree of freedom": (([0.0, 0.001], []), MORE),
     "a disaster between looks": (
-        ([*sample(3, -0.04, 0.012), -0.04], sample(4, 0.0, 0.005)), WORSE),
+        ([*sample(3, -0.04, 0.010), -0.04], sample(4, 0.0, 0.005)), WORSE),
     "a margin that is hardly proven any more": (
         pair(8, 1, 1.2), QualityOutcome.INCONCLUSIVE),
     "one that may be": (pair(5, 0, 1.0), MORE),
@@ -227,4 +228,4 @@ def test_a_first_baseline_run_that_failed_is_made_again() -> None:
 
 
 def test_the_figures_that_these_tests_go_by() -> None:
-    assert (0.002, 0.15) == (BEYOND_DOUBT, FUTILE)
+    assert (0.001, 0.15) == (BEYOND_DOUBT, FUTILE)

@@ -50,7 +50,6 @@ from compilegate.domain.production.recorded_run import runs_in_progress
 from compilegate.domain.production.summaries import TimeWindow
 from compilegate.domain.records.ledger import Record, UnknownRecord
 from compilegate.domain.records.production import TRAIN, ProductionRun
-from compilegate.domain.spreads import by_type
 from compilegate.domain.workload.model import BASELINE, Workload
 
 # Sections of the ledger that a row is made from: those of which a fold may read a part, and those
@@ -61,6 +60,8 @@ COUNTED = (
     ledger_keys.REGISTERED_ENTRIES, ledger_keys.TRIAL_ENTRIES,
 )  # fmt: skip
 LOCK = "lock"
+# Trials whose spreads a row has, the latest.
+TRIALS_KEPT = 3
 ALWAYS, NEVER = TimeWindow(-math.inf, math.inf), TimeWindow(0, 0)
 
 
@@ -129,7 +130,7 @@ def row_of(
         entries=_entries(history.records),
         upto=_upto(history.records, base.upto, locked),
         closed=closed,
-        spreads=by_type(one.spreads for one in history.decided if one.spreads),
+        spreads=tuple(without_none(one.spreads for one in history.decided)[-TRIALS_KEPT:]),
         read_at=now,
     )
     row = replace(

@@ -102,8 +102,8 @@ class Row:
     ``open_runs`` are those that may have a job in progress, or had one until lately.
     ``unread`` counts entries of the ledger that cannot be read. ``entries`` is how many of each
     section of the ledger it covers, but for runs and their reviews: of them ``upto`` has the newest
-    sort key, and the trial that holds the workload. ``spreads`` are what trials have shown, by
-    instance type.
+    sort key, and the trial that holds the workload. ``spreads`` are what the latest
+    trials have shown.
     """
 
     schema: int = field(default=SCHEMA, init=False)

@@ -5,7 +5,7 @@ It looks at fixed numbers of candidate runs. Look n of n_max spends
     a(n) = c x level x n / n_max
 
 The promoting rule's level is a = min(0.25, alpha / (K rho)), by the equivalence check's rho
-(equivalence.py), and at least alpha/K; that of the rule which ends an arm as worse is alpha/K.
+(equivalence.py), and at least alpha/K. That of the rule which ends an arm is in quality.py.
 
 The schedule is a power family's (Lan and DeMets 1983; exponent 1): as little as few runs say. With
 c = 1 / sum(n / n_max) the looks add up to the level (Bonferroni), which needs no assumption on how

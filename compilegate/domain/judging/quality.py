@@ -1,8 +1,8 @@
 """The quality gate: group-sequential non-inferiority over full runs.
 
 With D the difference of mean metrics, se its standard error (comparison.py), m the margin, and
-a(n) and a_0(n) what look n of n_max may spend of the levels a and alpha/K (design.py), it asks at
-every look
+a(n) and a_0(n) what look n of n_max may spend of the levels a (design.py) and WORSE_LEVEL, it asks
+at every look
 
     held     P(T_df > (D + m) / se) <= a(n)                        (one side of Schuirmann 1987)
     worse    P(T_df > -D / se) <= a_0(n) / G    and D <= -m/2
@@ -53,8 +53,11 @@ from compilegate.domain.judging.identity import Identity, identity_of
 from compilegate.domain.judging.student import quantile
 from compilegate.domain.reasons import Reason
 
+# What the looks may spend on ending an arm as worse that loses nothing. With what is beyond doubt,
+# fewer than one in a hundred such arms are given up; one that is worse is tested a little longer.
+WORSE_LEVEL = 0.007
 # A loss as unlikely as this by chance ends the arm at any number of runs.
-BEYOND_DOUBT = 0.002
+BEYOND_DOUBT = 0.001
 DOUBT_DF = 3
 # Give up where the last look would pass with less than this chance.
 FUTILE = 0.15
@@ -153,7 +156,7 @@ def _at_a_look(
 ) -> QualityFinding:
     look = looked.runs
     level = spent(look, design.n_max, design.level)
-    lost = looked.p_worse <= spent(look, design.n_max, design.error / design.metrics)
+    lost = looked.p_worse <= spent(look, design.n_max, WORSE_LEVEL / design.metrics)
     lost = lost and looked.difference <= -margin / 2
     if looked.p_inferior(margin) <= level:
         outcome, seen = QualityOutcome.HELD, looked
