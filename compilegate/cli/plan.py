@@ -71,7 +71,8 @@ def show_plan(plan: Plan, workload: Workload, *, explain: bool) -> None:
 
 def _resolution(plan: Plan, workload: Workload) -> Mapping[float, int | None]:
     candidates = sum(arm.role == CANDIDATE for arm in plan.arms)
-    return resolution(workload.policy, candidates=candidates, n_max=plan.max_quality_runs)
+    most, learned = plan.max_quality_runs, plan.spreads
+    return resolution(workload.policy, candidates=candidates, n_max=most, spreads=learned)
 
 
 def _row(arm: ArmPlan, cost: ArmEstimate, plan: Plan) -> tuple[str, ...]:

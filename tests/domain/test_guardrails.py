@@ -22,6 +22,7 @@ from tests.domain.evidence_builder import (
     document,
     judge,
     probation_document,
+    requested,
     runs,
     sample,
     watch,
@@ -88,6 +89,18 @@ def test_a_promotion_needs_the_first_metric_and_every_guardrail(
     assert (verdict, code) == (decision.verdict, decision.codes[0])
     assert [("top5", outcome)] == states(decision)
     assert code == "speedup_proven" or verdict != "promote"
+
+
+def test_a_guardrail_that_waits_for_baseline_runs_alone_asks_for_no_other() -> None:
+    own = sample(5, 2.5, SD)
+    doc = document(metrics={"baseline": own[:2], "compile": own}, margin=MARGIN)
+    doc["quality"]["guardrails"] = [TOP5]
+    recorded(doc, "top5", lambda mine, n: 0.9 + MARGIN / 4 * (-1) ** (n + mine))
+
+    decision = judge(doc)
+
+    assert ("guardrail_needs_runs", "quality_held") == decision.codes[:2]
+    assert ["baseline"] == [arm for arm, _ in requested(decision)]
 
 
 def test_of_several_guardrails_the_one_that_failed_is_named() -> None:

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from compilegate.domain.judging.resolution import GAINS, resolution
+from compilegate.domain.spreads import Spread, Spreads
 from compilegate.domain.workload.model import Policy
 from tests.domain.evidence_builder import arm, document, judge
 
@@ -52,3 +53,13 @@ def test_with_so_many_runs_that_do_not_differ_the_judge_promotes(gain: float) ->
                 run["wall_seconds"] = 36000 * steady
 
     assert "promote" == judge(doc).verdict
+
+
+def test_steady_machines_prove_smaller_gains() -> None:
+    steady = Spread(0.002, "workload", "bert", 20, 1)
+    learned = Spreads(whole_job=steady, block=steady, unseen=steady)
+    assumed = resolution(Policy(), candidates=1, n_max=36)
+    known = resolution(Policy(), candidates=1, n_max=36, spreads=learned)
+
+    assert assumed[1.005] is None
+    assert (known[1.02] or 97) < (assumed[1.02] or 0)

@@ -11,11 +11,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from compilegate.domain.codec import write
 from compilegate.domain.judging.design import LIKELY, looks
+from compilegate.domain.judging.evidence import Evidence
 from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.judging.speed import SPEED_LOOKS
 from compilegate.domain.judging.student import quantile
 from compilegate.domain.judging.whole_job import Agreement, confirm, estimate_whole_job
+from compilegate.domain.spreads import ASSUMED, Spreads
 from compilegate.domain.workload.model import BASELINE, Policy
 
 # The gains of which it is said, each proven to be one at all.
@@ -23,25 +26,29 @@ GAINS = (1.005, 1.02, 1.05, 1.1)
 STEPS, STEP_SECONDS = 60, 0.1
 
 
-def resolution(policy: Policy, *, candidates: int, n_max: int) -> Mapping[float, int | None]:
+def resolution(
+    policy: Policy, *, candidates: int, n_max: int, spreads: Spreads = ASSUMED
+) -> Mapping[float, int | None]:
     """Full runs of one of so many candidates that prove each gain with a chance of 80 %.
 
-    None where no look up to ``n_max`` does.
+    None where no look up to ``n_max`` does. ``spreads`` are those that were learned.
     """
-    bars = replace(policy, min_mean_speedup=1.0, min_proven_speedup=1.0).to_dict()
-    return {
-        gain: next((n for n in looks(n_max) if _proves(gain, n, bars, candidates)), None)
-        for gain in GAINS
-    }
-
-
-def _proves(gain: float, runs: int, policy: Mapping[str, Any], candidates: int) -> bool:
-    """Whether so many full runs of each arm do; other candidates share the error."""
-    evidence = read_evidence({
-        "schema": 1, "workload": "any", "policy": policy, "full_run_steps": STEPS,
+    rest = {
+        "schema": 1, "workload": "any", "full_run_steps": STEPS,
+        "plan": {"spreads": write(spreads)},
+        "policy": replace(policy, min_mean_speedup=1.0, min_proven_speedup=1.0).to_dict(),
         "quality": {"metric": "any", "goal": "maximize", "margin": 1.0},
-        "arms": [_arm(BASELINE, 1.0, runs), *(_arm(f"{n}", gain, runs) for n in range(candidates))],
-    })  # fmt: skip
+    }  # fmt: skip
+    names = [f"candidate{index}" for index in range(candidates)]
+
+    def proves(gain: float, runs: int) -> bool:
+        arms = [_arm(BASELINE, 1.0, runs), *(_arm(name, gain, runs) for name in names)]
+        return _proves(read_evidence({**rest, "arms": arms}))
+
+    return {gain: next((n for n in looks(n_max) if proves(gain, n)), None) for gain in GAINS}
+
+
+def _proves(evidence: Evidence) -> bool:
     candidate = evidence.candidates[0]
     whole = estimate_whole_job(candidate, evidence)
     if whole is None:
