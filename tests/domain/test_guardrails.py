@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -13,6 +14,7 @@ from compilegate.domain.errors import InvalidEvidenceError
 from compilegate.domain.judging.comparison import Samples
 from compilegate.domain.judging.design import Design
 from compilegate.domain.judging.evidence_file import read_evidence
+from compilegate.domain.judging.measured import confirmed_fall
 from compilegate.domain.judging.monitor import FALSE_ALARM, cusum_threshold
 from compilegate.domain.judging.probation import judge_probation
 from compilegate.domain.judging.quality import QualityOutcome, judge_quality
@@ -27,6 +29,7 @@ from tests.domain.evidence_builder import (
     sample,
     watch,
 )
+from tests.domain.test_equivalence import FIRST, LAST, examined
 
 MARGIN, SD = 0.02, 0.001
 TOP5 = {"metric": "top5", "goal": "maximize", "margin": MARGIN}
@@ -113,6 +116,22 @@ def test_of_several_guardrails_the_one_that_failed_is_named() -> None:
     assert decision.messages[0].startswith("compile: recall: ")
 
 
+@pytest.mark.parametrize("count", [0, 8])
+def test_a_guardrail_is_judged_as_the_first_metric_is_that_stands_alone(count: int) -> None:
+    """Its own past counts for it, not the first metric's."""
+    doc, past = trial(lambda mine, n: 0.9 + n / 500), sample(count, 0.9, 0.004)
+    doc["quality"] |= {"history": sample(20, 2.5, SD), "guardrails": [{**TOP5, "history": past}]}
+    alone = copy.deepcopy(doc)
+    alone["quality"] = {**TOP5, "history": past}
+    for one in alone["arms"]:
+        for run in runs(alone, one["name"]):
+            run["metric"] = run.pop("metrics")["top5"]
+
+    guarded, own = judge(doc).quality, judge(alone).quality
+    assert guarded is not None
+    assert own == replace(guarded.guardrails[0], outcome=None)
+
+
 def test_a_guardrail_whose_past_says_that_no_run_could_prove_it_is_refused_before_spending() -> (
     None
 ):
@@ -176,27 +195,39 @@ def test_the_chance_that_a_sound_candidate_is_given_up_is_shared(
     assert designs[0].level == designs[1].level
 
 
-def production(values: Sequence[float | None], **quality: Any) -> dict[str, Any]:
+def production(values: Sequence[float | None], doc: Any = None) -> dict[str, Any]:
     """A probation whose candidate's runs have these values of the guardrail."""
-    doc = recorded(probation_document(), "top5", steady())
-    doc["quality"]["guardrails"] = [{**TOP5, "history": sample(20, 0.9, SD), **quality}]
+    doc = recorded(doc or probation_document(), "top5", steady())
+    doc["quality"]["guardrails"] = [{**TOP5, "history": sample(20, 0.9, SD)}]
     for value in values:
         watch(doc, metrics={"top5": value})
+    return {**doc, "phase": "probation", "promoted": "compile"}
+
+
+def fallen(doc: Any = None) -> dict[str, Any]:
+    """One whose guardrail falls by two margins, and falls in the check of the alarm too."""
+    doc = production([0.9 - 2 * MARGIN] * 3, doc)
+    for name in ("baseline", "compile", "compile", "baseline", "baseline", "compile"):
+        value = 0.9 - 2 * MARGIN * (name != "baseline")
+        watch(doc, name, metrics={"top5": value}, confirm=True)
     return doc
 
 
 def test_a_guardrail_that_falls_in_production_is_checked_and_turned_off() -> None:
-    doc = production([0.9 - 2 * MARGIN] * 3)
-    alarm = judge(doc)
-    for name in ("baseline", "compile", "compile", "baseline", "baseline", "compile"):
-        fallen = 0.9 - 2 * MARGIN * (name != "baseline")
-        watch(doc, name, metrics={"top5": fallen}, confirm=True)
-    decision = judge(doc)
+    alarm, decision = judge(production([0.9 - 2 * MARGIN] * 3)), judge(fallen())
 
     assert "alarm" in codes(alarm)
     assert (Verdict.REVERT, {"guardrail_regressed"}) == (decision.verdict, codes(decision))
+    assert "top5 is worse by 0.04" in decision.messages[0]
     assert decision.quality is not None
     assert -MARGIN > (decision.quality.guardrails[0].estimate or 0.0)
+    assert confirmed_fall(decision, read_evidence(fallen())) is None  # of the first metric
+
+
+def test_the_loss_of_a_guardrail_refutes_the_equivalence_check_as_well() -> None:
+    decision = judge(fallen(examined(FIRST, LAST)))
+
+    assert {"guardrail_regressed", "equivalence_revoked"} <= codes(decision)
 
 
 def test_a_probation_does_not_end_on_runs_that_did_not_report_a_guardrail() -> None:

@@ -78,6 +78,7 @@ def test_guardrails_and_signals_are_read_and_written_only_where_there_are_any() 
         ("signals", [{**TOP5, "metric": "eval_accuracy"}], "quality.signals[0].metric"),
         ("guardrails", [{**TOP5, "metric": f"m{n}"} for n in range(9)], "quality.guardrails"),
         ("guardrails", [{**TOP5, "margin": 0}], "quality.guardrails[0].margin"),
+        ("guardrails", [{**TOP5, "metric": "top 5"}], "quality.guardrails[0].metric"),
         ("guardrails", [{"metric": "top5", "margin": 1}], "quality.guardrails[0].goal"),
     ],
 )

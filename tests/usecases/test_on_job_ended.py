@@ -113,6 +113,7 @@ LOOKS = {
         goes_on_with("compile-b48", "quality_inconclusive"), [], ["q1a17", "q1b18"],
     ),
     "candidate rejected": (goes_on_with("compile-b48"), [1], ["q1a17"]),
+    "its guardrail rejected": (goes_on_with("compile-b48", "guardrail_worse"), [1], ["q1a17"]),
     "not equivalent": (goes_on_with("compile-b48", "not_equivalent"), [1], ["q1a17"]),
     "other gradients": (goes_on_with("compile-b48", "numerics_wrong"), [1], ["q1a17"]),
     "candidate rejected, back to speed": (BACK_TO_SPEED, [1], ["q1a17"]),
