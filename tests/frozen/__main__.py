@@ -20,6 +20,8 @@ def main() -> int:
     parser.add_argument("parts", nargs="*", help=f"of {', '.join(PARTS)}; all where none is named")
     parser.add_argument("-k", dest="filter", default="", help="cases whose id contains this")
     arguments = parser.parse_args()
+    if arguments.action == "record" and arguments.filter:
+        parser.error("record writes all cases of a part, and would lose the others: leave out -k")
     logging.disable(logging.CRITICAL)  # of the steps
     worst = 0
     for name in arguments.parts or PARTS:
