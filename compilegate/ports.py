@@ -363,8 +363,8 @@ class Tokens(Protocol):
 class ExecutionEnds(Protocol):
     """Executions of any state machine, by ARN."""
 
-    def end_of(self, execution: str) -> ExecutionEnd | None:
-        """How an execution ended, None while it runs; forgotten ones have no status."""
+    def end_of(self, execution: str) -> ExecutionEnd:
+        """How an execution ended; ``NOT_ENDED`` or ``FORGOTTEN``."""
 
 
 class TrainingLogs(Protocol):

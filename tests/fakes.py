@@ -18,7 +18,7 @@ from compilegate.domain.errors import (
     WorkloadLockedError,
     lock_lost,
 )
-from compilegate.domain.production.orphans import ExecutionEnd
+from compilegate.domain.production.orphans import NOT_ENDED, ExecutionEnd
 from compilegate.ports import FleetTable, Ledger, Lock, Services, Settings
 
 ROLES = "arn:aws:iam::111122223333:role/compilegate/prod-us-east-1-"
@@ -261,8 +261,8 @@ class MemoryTokens:
 class MemoryEnds(dict[str, ExecutionEnd]):
     """Executions that have ended; all others run."""
 
-    def end_of(self, execution: str) -> ExecutionEnd | None:
-        return self.get(execution)
+    def end_of(self, execution: str) -> ExecutionEnd:
+        return self.get(execution, NOT_ENDED)
 
 
 @dataclass

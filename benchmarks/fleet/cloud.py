@@ -23,6 +23,7 @@ from compilegate.adapters.stores import DynamoDbTable, S3Store
 from compilegate.domain import naming
 from compilegate.domain.codec import write
 from compilegate.domain.fleet.row import Row
+from compilegate.domain.production.orphans import NOT_ENDED, ExecutionEnd
 from compilegate.domain.production.registration import Registration
 from compilegate.ports import FleetTable, Ledger, Services
 from compilegate.usecases.fleet.project import fold
@@ -159,6 +160,7 @@ class Client:
         self._call("GetObject", len(body))
         return {"Body": io.BytesIO(body)}
 
-    def end_of(self, _execution: str) -> None:
+    def end_of(self, _execution: str) -> ExecutionEnd:
         """Every execution runs."""
         self._call("DescribeExecution")
+        return NOT_ENDED

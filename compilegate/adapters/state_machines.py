@@ -15,7 +15,7 @@ from compilegate.adapters.stores import listed, unless
 from compilegate.domain.errors import NotFoundError
 from compilegate.domain.naming import REFUSED
 from compilegate.domain.optional import map_optional
-from compilegate.domain.production.orphans import FAILED, ExecutionEnd
+from compilegate.domain.production.orphans import FAILED, FORGOTTEN, NOT_ENDED, ExecutionEnd
 
 # Executions on Step Functions: their start, state and end, and answers to waiting tokens.
 
@@ -129,15 +129,13 @@ class StepFunctions:
     def __init__(self, stepfunctions: Any) -> None:
         self._client = stepfunctions
 
-    def end_of(self, execution: str) -> ExecutionEnd | None:
+    def end_of(self, execution: str) -> ExecutionEnd:
         described = unless(GONE, self._client.describe_execution, executionArn=execution)
-        if not described:
-            return ExecutionEnd()
-        ended = described.get("stopDate")
-        if ended is None:
-            return None
+        if not described or not described.get("stopDate"):
+            return NOT_ENDED if described else FORGOTTEN
         detail = {name: described[name] for name in DETAIL if name in described}
-        return ExecutionEnd(str(described["status"]), int(ended.timestamp()), detail)
+        ended_at = int(described["stopDate"].timestamp())
+        return ExecutionEnd(str(described["status"]), ended_at, detail)
 
     def send_success(self, token: str, output: Mapping[str, Any]) -> bool:
         answer = {"taskToken": token, "output": json.dumps(output)}

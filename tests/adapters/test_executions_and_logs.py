@@ -15,7 +15,7 @@ from moto import mock_aws
 from compilegate.adapters.sagemaker import LOG_GROUP, CloudWatchTrainingLogs, JobLogs
 from compilegate.adapters.state_machines import StepFunctions, StepFunctionsExecutions
 from compilegate.domain.errors import NotFoundError
-from compilegate.domain.production.orphans import ExecutionEnd
+from compilegate.domain.production.orphans import FORGOTTEN, NOT_ENDED, ExecutionEnd
 
 EXECUTION = "arn:aws:states:us-east-1:123456789012:execution:compilegate-prod-evaluate:w-0mabc123"
 
@@ -52,7 +52,7 @@ def test_executions_are_started_listed_described_and_stopped_and_end_once(aws):
         executions.running_arns(), other.running_arns(), executions.input_of(arn),
     )  # fmt: skip
     assert (True, False) == (executions.owns(arn), other.owns(arn))
-    assert ends.end_of(arn) is None
+    assert NOT_ENDED == ends.end_of(arn)
 
     executions.stop(arn, "by hand")
     stopped, end = executions.describe(arn), ends.end_of(arn)
@@ -112,7 +112,7 @@ def test_what_ended_badly_has_the_fields_of_its_event_and_what_is_forgotten_no_s
         ended, forgotten = (StepFunctions(client).end_of(EXECUTION) for _ in range(2))
 
     assert ExecutionEnd("FAILED", int(moment.timestamp()), event) == ended
-    assert ExecutionEnd(None, None, {}) == forgotten
+    assert FORGOTTEN == forgotten
 
 
 def test_a_retention_is_set_once_and_never_changed(aws):

@@ -10,7 +10,7 @@ import pytest
 
 from compilegate.cli.common.cloud import Cloud
 from compilegate.domain.ledger_keys import DEPLOYMENT
-from compilegate.domain.production.orphans import ExecutionEnd
+from compilegate.domain.production.orphans import FORGOTTEN
 from compilegate.domain.records.ledger import ClassRevoked
 from tests.cli.conftest import Invoke
 from tests.fake_clouds import FakeProviders, cloud
@@ -41,7 +41,7 @@ def answer(invoke: Invoke, *arguments: str) -> dict[str, Any]:
 
 
 def test_a_lock_of_a_trial_that_has_ended_is_released(invoke: Invoke, stage: Any) -> None:
-    stage.services.ends[FIRST["execution"]] = ExecutionEnd()
+    stage.services.ends[FIRST["execution"]] = FORGOTTEN
     document = answer(invoke, *WHY, "--yes")
 
     assert (WORKLOAD, True) == (document["workload"], document["released"])

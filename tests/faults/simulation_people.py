@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from compilegate.domain.flag_change import Override
+from compilegate.domain.production.orphans import NOT_ENDED
 from compilegate.domain.workload.file import parse_workload
 from compilegate.domain.workload.model import FactOverrides
 from compilegate.ports import Services
@@ -48,8 +49,8 @@ def _flag_on(_cloud: Cloud, name: str, services: Services) -> object:
 
 def _unlock(_cloud: Cloud, name: str, services: Services) -> object:
     owner = services.locks.holder(name)
-    end = services.ends.end_of(owner) if owner else None
-    if owner is None or end is None:
+    end = services.ends.end_of(owner) if owner else NOT_ENDED
+    if owner is None or end == NOT_ENDED:
         return None  # the command stops an execution that runs: see simulation_play.py
     return unlock(name, owner, end, ANA, stopped=False, services=services)
 

@@ -10,7 +10,7 @@ import pytest
 from compilegate.domain import naming
 from compilegate.domain.errors import WorkloadLockedError
 from compilegate.domain.flag_change import Override
-from compilegate.domain.production.orphans import ExecutionEnd
+from compilegate.domain.production.orphans import FORGOTTEN, ExecutionEnd
 from compilegate.usecases.trial.abort_trial import abort_trial
 from compilegate.usecases.trial.lock import acquire_lock, release_lock
 from compilegate_operating.drainage import unlock
@@ -35,7 +35,7 @@ def ended(event: dict[str, str], status: str | None, at: int = 1) -> ExecutionEn
     detail = {
         "executionArn": event["execution"], "status": status, "input": json.dumps(given),
     }  # fmt: skip
-    return ExecutionEnd(status, at, detail) if status else ExecutionEnd()
+    return ExecutionEnd(status, at, detail) if status else FORGOTTEN
 
 
 @pytest.fixture
@@ -77,7 +77,7 @@ def test_a_lock_is_taken_over_from_a_trial_that_ended_and_cleaned_up_after_where
 
 
 def test_one_that_step_functions_does_not_know_yet_keeps_its_lock(services: Any) -> None:
-    services.ends[FIRST["execution"]] = ExecutionEnd()
+    services.ends[FIRST["execution"]] = FORGOTTEN
 
     with pytest.raises(WorkloadLockedError):
         acquire_lock(SECOND, services=services)
@@ -88,7 +88,7 @@ def test_one_that_step_functions_does_not_know_yet_keeps_its_lock(services: Any)
 class Denied(fakes.MemoryEnds):
     """Step Functions does not say whether an execution runs."""
 
-    def end_of(self, execution: str) -> ExecutionEnd | None:
+    def end_of(self, execution: str) -> ExecutionEnd:
         raise PermissionError(f"AccessDenied: states:DescribeExecution on {execution}")
 
 

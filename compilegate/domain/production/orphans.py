@@ -7,6 +7,7 @@ the workload from its next trial.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -39,13 +40,16 @@ class TaggedJob:
 class ExecutionEnd:
     """How an execution ended; ``at`` in epoch seconds, whole ones as the clock's.
 
-    ``detail`` is that of the event which Step Functions sends at the end. An execution that Step
-    Functions has forgotten has no status, no time and no detail.
+    ``detail`` is that of the event which Step Functions sends at the end. One that has not ended is
+    ``NOT_ENDED``. One that Step Functions has forgotten is ``FORGOTTEN``, and ended long ago.
     """
 
-    status: str | None = None
-    at: int | None = None
+    status: str
+    at: float
     detail: Mapping[str, Any] = field(default_factory=dict)
+
+
+NOT_ENDED, FORGOTTEN = ExecutionEnd("RUNNING", math.inf), ExecutionEnd("", -math.inf)
 
 
 @dataclass(frozen=True)
@@ -72,8 +76,7 @@ def orphans_by_workload(
 ) -> dict[str, Orphans]:
     """What ended executions have left, by workload in order of name.
 
-    ``locks`` are of a workload and an execution each. ``ends`` holds no execution that still runs.
-    A team's own job waits for no execution. A
+    ``locks`` are of a workload and an execution each. A team's own job waits for no execution. A
     production job of an execution that failed continues, because its model is needed
     (usecases/production/record_run.py).
     """
@@ -106,5 +109,5 @@ def lacks_clean_up(execution: str, end: ExecutionEnd, stage: str) -> bool:
 
 
 def is_over(end: ExecutionEnd, now: int, grace_seconds: float = GRACE_SECONDS) -> bool:
-    """Whether it ended so long ago that its own clean-up is over, or nobody knows when."""
-    return end.at is None or now - end.at >= grace_seconds
+    """Whether it ended so long ago that its own clean-up is over."""
+    return now - end.at >= grace_seconds

@@ -39,7 +39,7 @@ FIGURES = {
 }
 # Step Functions answers 15 a second, and 300 at once before.
 DESCRIBED_AT_ONCE = 4
-EndOf = Callable[[str], orphans.ExecutionEnd | None]
+EndOf = Callable[[str], orphans.ExecutionEnd]
 logger = logging.getLogger("compilegate")
 
 
@@ -99,13 +99,9 @@ def sweep(
         if orphans.of_deployment(one.execution, services.settings.stage)
     ]
     executions = [*(one.execution for one in suspected), *(execution for _, execution in locks)]
-    ended = zip(executions, at_once(end_of, executions, most=DESCRIBED_AT_ONCE), strict=True)
-    ends = {execution: end for execution, end in ended if end is not None}
-    over = [
-        one
-        for one in suspected
-        if one.execution in ends and orphans.is_over(ends[one.execution], now, grace_seconds)
-    ]
+    ended = at_once(end_of, executions, most=DESCRIBED_AT_ONCE)
+    ends = dict(zip(executions, ended, strict=True))
+    over = [one for one in suspected if orphans.is_over(ends[one.execution], now, grace_seconds)]
     jobs, unread = _left(over, services)
     left = orphans.orphans_by_workload(jobs, locks, ends, now=now, grace_seconds=grace_seconds)
     unread += [(f"{look.workload} was not read", look.failure) for look in looks if look.failure]
@@ -193,7 +189,7 @@ def _record_lost_runs(
 
     def record(begun: BegunRun) -> bool:
         end = end_of(begun.execution)
-        if end is None or end.status not in orphans.ENDED_BADLY or end.at is None:
+        if end.status not in orphans.ENDED_BADLY:
             return False
         if end.at < now - LOOK_BACK_SECONDS or not orphans.is_over(end, now, grace_seconds):
             return False
@@ -219,9 +215,7 @@ def _end_lost_trials(
 
     def end_trial(started: TrialStarted) -> bool:
         end = end_of(started.execution)
-        if end is None or not orphans.lacks_clean_up(
-            started.execution, end, services.settings.stage
-        ):
+        if not orphans.lacks_clean_up(started.execution, end, services.settings.stage):
             return False
         if not orphans.is_over(end, services.clock.now(), grace_seconds):
             return False

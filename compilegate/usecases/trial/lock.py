@@ -8,7 +8,7 @@ from typing import Any
 
 from compilegate.domain import errors, ledger_keys
 from compilegate.domain.planning.rounds import LOCK_SECONDS
-from compilegate.domain.production.orphans import GRACE_SECONDS, ExecutionEnd
+from compilegate.domain.production.orphans import FORGOTTEN, GRACE_SECONDS, NOT_ENDED, ExecutionEnd
 from compilegate.domain.records.trials import TrialFailed, TrialStarted
 from compilegate.ports import Services
 from compilegate.usecases.drain_mark import refuse_if_drained
@@ -66,9 +66,9 @@ def _release_if_ended(workload: str, owner: str, services: Services) -> bool:
     https://docs.aws.amazon.com/step-functions/latest/apireference/API_DescribeExecution.html
     """
     end = _end_of(owner, services)
-    if end is None:
+    if end == NOT_ENDED:
         return False
-    if end.status is None:
+    if end == FORGOTTEN:
         history = services.ledger.history(workload, ledger_keys.TRIAL_ENTRIES)
         since = services.clock.now() - GRACE_SECONDS
         if not any(one.execution == owner and one.at < since for one in history.started):
@@ -91,17 +91,15 @@ def _refuse_if_lost(
         problem = f"trial {trial.trial} of {trial.workload} was begun by {started.execution}"
         raise errors.WorkloadLockedError(problem, fix=errors.RESTART)
     is_aborted = services.ledger.history(trial.workload, TrialFailed.key_of(trial=trial.trial))
-    if not is_aborted.records:
-        end = _end_of(execution, services)
-        if end is None or end.status is None:
-            return
+    if not is_aborted.records and _end_of(execution, services) in (NOT_ENDED, FORGOTTEN):
+        return
     raise errors.lock_lost(trial.workload, execution)
 
 
-def _end_of(execution: str, services: Services) -> ExecutionEnd | None:
-    """How it ended; None while it runs, and where it cannot be asked."""
+def _end_of(execution: str, services: Services) -> ExecutionEnd:
+    """How it ended; one that cannot be asked about may still run."""
     try:
         return services.ends.end_of(execution)
     except Exception:
         logger.exception("whether %s still runs cannot be read", execution)
-        return None
+        return NOT_ENDED

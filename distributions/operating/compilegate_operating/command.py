@@ -19,6 +19,7 @@ from compilegate.domain.flag_change import Override
 from compilegate.domain.formats import plural
 from compilegate.domain.naming import stack_name
 from compilegate.domain.optional import map_optional
+from compilegate.domain.production.orphans import NOT_ENDED
 from compilegate.domain.records.flags import HUMAN
 from compilegate.domain.records.ledger import DrainMark
 from compilegate.domain.utc import iso
@@ -242,7 +243,7 @@ def unlock(
     entry = None
     if execution is not None:
         end = cloud.services.ends.end_of(execution)
-        stopped = end is None
+        stopped = end == NOT_ENDED
         if stopped and not force:
             raise InvalidInputError(
                 f"is held by {execution}, which still runs", field="WORKLOAD", value=workload,
@@ -253,10 +254,10 @@ def unlock(
             else f"releases the lock of {execution}, which has ended"
         )  # fmt: skip
         confirm([f"{workload}: {effect}."], yes=yes, as_json=invocation.as_json)
-        if end is None:  # it ends first, so that it can take the lock no more
+        if stopped:  # it ends first, so that it can take the lock no more
             cloud.executions.stop(execution, f"unlocked: {override.reason}")
             deadline = time.monotonic() + STOP_SECONDS
-            while (end := cloud.services.ends.end_of(execution)) is None:
+            while (end := cloud.services.ends.end_of(execution)) == NOT_ENDED:
                 if time.monotonic() >= deadline:
                     raise EnvironmentNotReadyError(
                         f"{execution} was stopped but still runs", fix="run the command again"

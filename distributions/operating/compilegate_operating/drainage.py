@@ -210,7 +210,7 @@ def unlock(
         execution=execution,
         by=f"{HUMAN}{override.who}",
         reason=override.reason.strip(),
-        status=end.status,
+        status=end.status or None,
         stopped=stopped,
     )
     services.ledger.append(workload, record)

@@ -5,6 +5,7 @@ import pytest
 from compilegate.domain import naming
 from compilegate.domain.production.orphans import (
     ENDED_BADLY,
+    FORGOTTEN,
     ExecutionEnd,
     TaggedJob,
     lacks_clean_up,
@@ -87,7 +88,7 @@ def test_only_a_trial_that_ended_badly_lacks_its_clean_up(execution, status, lac
 
 
 def test_an_execution_that_step_functions_has_forgotten_has_ended():
-    forgotten = {EXECUTION: ExecutionEnd()}
+    forgotten = {EXECUTION: FORGOTTEN}
 
     assert [job()] == orphaned_jobs([job()], forgotten, now=NOW)
     assert [("w", EXECUTION)] == orphaned_locks([("w", EXECUTION)], forgotten, now=NOW)
