@@ -18,6 +18,7 @@ from compilegate.domain.decision import Decision, Verdict
 from compilegate.domain.errors import InvalidEvidenceError
 from compilegate.domain.judging.design import Design, runs_for_one_look
 from compilegate.domain.judging.evaluation import Finding, Split, weighed
+from compilegate.domain.judging.evidence_file import read_evidence
 from tests.domain.evidence_builder import codes, document, judge
 from tests.domain.outcome_builder import (
     SET,
@@ -225,8 +226,11 @@ def test_past_runs_of_another_set_do_not_count(history_set: str | None, counts: 
     evidence = scored(0.0005, margin=0.05)
     evidence["quality"] |= {"history": HISTORY, "history_set": history_set}
     decision = judge(evidence)
+    guardrail = {"metric": "top5", "goal": "maximize", "margin": 0.1, "history": [0.9]}
+    evidence["quality"]["guardrails"] = [guardrail]
+    (read,) = read_evidence(evidence).quality.guardrails
 
-    assert history_of(decision) == (4 if counts else 0)
+    assert (history_of(decision), len(read.history)) == ((4, 1) if counts else (0, 0))
     assert ("history_other_set" in codes(decision)) is not counts
 
 

@@ -116,6 +116,15 @@ def test_of_several_guardrails_the_one_that_failed_is_named() -> None:
     assert decision.messages[0].startswith("compile: recall: ")
 
 
+def test_a_crash_is_said_once_and_of_no_metric() -> None:
+    doc = trial(steady())
+    runs(doc)[-1] |= {"finished": False, "metric": None, "metrics": {}}
+    decision = judge(doc)
+
+    assert (Verdict.STAY_OFF, "candidate_crashed") == (decision.verdict, decision.codes[0])
+    assert [] == states(decision)
+
+
 @pytest.mark.parametrize("count", [0, 8])
 def test_a_guardrail_is_judged_as_the_first_metric_is_that_stands_alone(count: int) -> None:
     """Its own past counts for it, not the first metric's."""

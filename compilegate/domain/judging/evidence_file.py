@@ -144,7 +144,11 @@ def _without_other_history(evidence: Evidence) -> Evidence:
         or all(identity.startswith(known) for identity in today)
     ):
         return evidence
-    quality = replace(evidence.quality, history=())
+    guardrails, signals = (
+        tuple(replace(one, history=()) for one in metrics)
+        for metrics in (evidence.quality.guardrails, evidence.quality.signals)
+    )
+    quality = replace(evidence.quality, history=(), guardrails=guardrails, signals=signals)
     return replace(evidence, quality=quality, history_left_out=len(history))
 
 

@@ -283,8 +283,9 @@ def _quality_finding(
     passed: CandidateFinding, evidence: Evidence, design: Design
 ) -> CandidateFinding:
     quality = judge_quality_of(passed.arm, evidence, design)
+    crashed = quality.outcome is QualityOutcome.CRASHED
     guardrails, signals = (
-        tuple(judge_metric(passed.arm, evidence, one, design) for one in metrics)
+        () if crashed else tuple(judge_metric(passed.arm, evidence, one, design) for one in metrics)
         for metrics in (evidence.quality.guardrails, evidence.quality.signals)
     )
     verdict, code = QUALITY_VERDICTS[quality.outcome]
