@@ -90,9 +90,10 @@ class Folder:
     def write(self, name: str, proposal: Proposal, head: str) -> Document:
         """Write or update a file: its state, its own lines by path, and a person's paths."""
         file, lines = file_of(self.path, name), [("", head), *lines_of(proposal)]
-        last = self.earlier.get(name, {}).get("lines")
-        if not file.exists():
-            write_whole(file, text_of(lines).encode())
+        last, text = self.earlier.get(name, {}).get("lines"), text_of(lines)
+        # The same text is there where a run was stopped before it had written the index.
+        if not file.exists() or (not last and _has(file, text)):
+            write_whole(file, text.encode())
             return {"state": WRITTEN, "lines": {path: line for path, line in lines if path}}
         if not last:
             self.notes.append(f"{file} is not of discover and stays as it is: move it, or use --to")
@@ -106,6 +107,13 @@ class Folder:
         if text != before:
             write_whole(file, text.encode())
         return {"state": UPDATED, "lines": own, "of_person": of_person}
+
+
+def _has(file: Path, text: str) -> bool:
+    try:
+        return file.read_bytes() == text.encode()
+    except OSError:
+        return False
 
 
 def discover(

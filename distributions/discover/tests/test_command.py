@@ -131,6 +131,12 @@ def test_a_file_without_our_mark_is_left_and_said(discover, tmp_path, content):
     assert content == file.read_text() == (file.parent / "discovered.html").read_text()
 
 
+def test_a_folder_of_a_files_name_is_left(discover, tmp_path):
+    (tmp_path / "jobs" / "bert-docs.yaml").mkdir(parents=True)
+    document = discover(AccountInMemory({REGION: bert()}))
+    assert ["left"] == [row["state"] for row in document["workloads"]]
+
+
 def test_a_file_that_is_no_yaml_any_more_is_left(discover, tmp_path):
     discover(AccountInMemory({REGION: bert()}))
     file = tmp_path / "jobs" / "bert-docs.yaml"
@@ -139,6 +145,13 @@ def test_a_file_that_is_no_yaml_any_more_is_left(discover, tmp_path):
     document = discover(AccountInMemory({REGION: bert()}))
     assert ["left"] == [row["state"] for row in document["workloads"]]
     assert broken == file.read_bytes()
+
+
+def test_a_run_that_was_stopped_goes_on_with_its_files(discover, tmp_path):
+    account = AccountInMemory({REGION: bert()})
+    discover(account)
+    (tmp_path / "jobs" / "discovered.json").unlink()
+    assert ["written"] == [row["state"] for row in discover(account)["workloads"]]
 
 
 @pytest.mark.parametrize("content", ["{", "[]", '{"schema": 1, "kind": "x", "workloads": []}'])
