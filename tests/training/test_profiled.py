@@ -192,13 +192,18 @@ class Torch:
 def train(tmp_path, monkeypatch):
     """Trains a segment of two steps; its summary, the steps taken, the steps recorded."""
 
-    def run(fails="", *, batches=9, lasts=0.0, asked=True, trained=lambda: None, loss=1.0):
+    def run(fails="", *, batches=9, lasts=0.0, asked=True, trained=lambda: None, loss=1.0, whole=5):
         if asked:
             monkeypatch.setenv(profiled.VARIABLE, profiled.ASKED)
         device, clock, taken = Processor(), Clock(), []
         device.torch = Torch(fails)
         recorder = Recorder(
-            tmp_path, {"arm": "x"}, steps=2, compiler=NoCompiler(), device=device, clock=clock
+            tmp_path,
+            {"full_run_steps": whole},
+            steps=2,
+            compiler=NoCompiler(),
+            device=device,
+            clock=clock,
         )
         try:
             with recorder.training():
@@ -248,6 +253,7 @@ def _broken_script() -> None:
         ({"fails": "empty"}, "no_kernels", 5),
         ({"batches": 4}, "incomplete", 4),
         ({"lasts": 7.0}, "steps_too_long", 2),
+        ({"whole": 4}, "incomplete", 2),
         ({"trained": _broken_script}, "incomplete", 3),
     ],
 )

@@ -43,12 +43,16 @@ class ProfiledSteps:
     first one profiles; all take every step, for they compute together.
     """
 
-    def __init__(self, device, keep, *, rank, processes, step_seconds):
+    def __init__(self, device, keep, *, rank, processes, step_seconds, further=None):
+        """``further`` is how many steps the run has left, None where that is not known."""
         self.left, self._alone = STEPS, processes == 1
         self._device, self._keep, self._began = device, keep, time.perf_counter()
         self._profiler = self._step = None
         self._stack = contextlib.ExitStack()
         with self._ending_on_failure():
+            if further is not None and further < STEPS:  # a script would go on behind its last step
+                self.left = 0
+                raise NoProfileError("incomplete", f"a whole run has {further} further steps")
             if step_seconds * STEPS > MOST_EXPECTED:
                 self.left = 0
                 raise NoProfileError("steps_too_long", f"{step_seconds:.3g} seconds each")

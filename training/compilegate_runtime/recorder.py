@@ -147,12 +147,14 @@ class Recorder:
             step_seconds = self._step_seconds()
             with contextlib.suppress(Exception):  # the same in all, which compute together
                 step_seconds = self._ranks.decided("profiled", self._step_seconds) or step_seconds
+            whole = self._run.get("full_run_steps")
             self._profiled = profiled.ProfiledSteps(
                 self._device,
                 self._keep_profile,
                 rank=self._ranks.rank,
                 processes=self._ranks.count,
                 step_seconds=step_seconds,
+                further=None if whole is None else whole - self.steps_done,
             )
         return self._profiled.left > 0
 
