@@ -119,7 +119,7 @@ def row_of(
         active=bool(history.registrations) and not history.is_retired,
         **_job(job),
         **phase_of(history, locked),
-        flag=_flag(history, base.flag),
+        flag=_flag(history, base.known_flag),
         last_run=max(ended, key=lambda run: (run.at, run.arm, run.ok), default=None),
         days=_days(history, base),
         saved=saved,
@@ -135,8 +135,8 @@ def row_of(
     )
     row = replace(
         row,
-        stale=_stale(history, row.flag, base),
-        slower_at=_slower_at(history, row.flag, base),
+        stale=_stale(history, row.known_flag, base),
+        slower_at=_slower_at(history, row.known_flag, base),
     )
     return replace(row, needs=needs_of(row, history, locked))
 
@@ -214,7 +214,7 @@ def _job(job: Workload | None) -> dict[str, Any]:
     }
 
 
-def _flag(history: WorkloadHistory, before: RowFlag | None) -> RowFlag | None:
+def _flag(history: WorkloadHistory, before: RowFlag) -> RowFlag | None:
     try:
         versions = history.flags
     except UnreadableRecordError:
@@ -227,7 +227,7 @@ def _flag(history: WorkloadHistory, before: RowFlag | None) -> RowFlag | None:
         for run in history.runs
         if run.ended_at >= since and (run.arm == flag.candidate or run.launched_by == TRAIN)
     ]
-    earlier = before.followed_at if before is not None and before.since == since else None
+    earlier = before.followed_at if before.since == since else None
     return RowFlag(
         flag.state,
         flag.enabled,
@@ -247,25 +247,25 @@ def _in_state_since(versions: Versions) -> int:
     return [one.at for one in of_this_state][-1]
 
 
-def _stale(history: WorkloadHistory, flag: RowFlag | None, base: Row) -> tuple[str, ...]:
+def _stale(history: WorkloadHistory, flag: RowFlag, base: Row) -> tuple[str, ...]:
     """What differs, by the review that made the flag stale."""
-    if flag is None or flag.state != STALE:
+    if flag.state != STALE:
         return ()
     review = history.review_of(str(history.flags[-1].details.get("run")))
     if review is not None:
         return review.differs
-    return base.stale if base.flag is not None and base.flag.since == flag.since else ()
+    return base.stale if base.known_flag.since == flag.since else ()
 
 
-def _slower_at(history: WorkloadHistory, flag: RowFlag | None, base: Row) -> int | None:
+def _slower_at(history: WorkloadHistory, flag: RowFlag, base: Row) -> int | None:
     """Since when the speed-up is lost, by the latest review of a permanent promotion."""
-    if flag is None or flag.since is None or flag.state != PERMANENT:
+    if flag.since is None or flag.state != PERMANENT:
         return None
     reviews = [one for one in history.reviews if one.at >= flag.since]
     if reviews:
         last = reviews[-1].speed
         return last.lost_at if last is not None else None
-    return base.slower_at if base.flag is not None and base.flag.since == flag.since else None
+    return base.slower_at if base.known_flag.since == flag.since else None
 
 
 def _days(history: WorkloadHistory, base: Row) -> tuple[DayOfRuns, ...]:

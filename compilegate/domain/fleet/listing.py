@@ -34,7 +34,7 @@ def state_of(row: Row) -> str:
     """The flag's state, one of STATES."""
     if row.registered and not row.active:
         return RETIRED
-    return UNREADABLE if row.flag is None else row.flag.state
+    return row.known_flag.state
 
 
 # What a row is sorted by and shown with, by name of the column; ``now`` in epoch seconds.
@@ -42,8 +42,8 @@ COLUMNS: Mapping[str, Callable[[Row, float], Value]] = {
     "workload": lambda row, _: row.workload,
     "owner": lambda row, _: row.owner,
     "state": lambda row, _: state_of(row),
-    "candidate": lambda row, _: row.flag.candidate if row.flag else None,
-    "since": lambda row, _: row.flag.since if row.flag else None,
+    "candidate": lambda row, _: row.known_flag.candidate,
+    "since": lambda row, _: row.known_flag.since,
     "phase": lambda row, _: None if row.phase == NO_TRIAL else row.phase,
     "trial": lambda row, _: row.trial,
     "instance": lambda row, _: row.instance,
@@ -91,14 +91,13 @@ class Filters:
     def takes(self, row: Row, now: float) -> bool:
         """Whether a row is chosen."""
         needs = {need.code for need in row.due(now)}
-        is_stale = row.flag is not None and row.flag.state == STALE
         return bool(
             (not self.owner or (row.owner or "") in self.owner)
             and (not self.state or state_of(row) in self.state)
             and (not self.phase or row.phase in self.phase)
             and (not self.need or not needs.isdisjoint(self.need) or (ANY in self.need and needs))
             and (not self.instance or any(one in self.instance for one in _names_of(row.instance)))
-            and (is_stale or not self.stale)
+            and (row.known_flag.state == STALE or not self.stale)
         )
 
 

@@ -71,8 +71,8 @@ def _ends(history: WorkloadHistory) -> list[tuple[int, str]]:
 
 
 def _needs_of_flag(row: Row) -> Iterator[Need]:
-    flag = row.flag
-    if flag is None or flag.since is None:
+    flag = row.known_flag
+    if flag.since is None:
         return
     if flag.state in (rows.REVERTED, rows.STALE):
         yield Need(flag.state, flag.since)

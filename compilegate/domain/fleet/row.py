@@ -137,6 +137,11 @@ class Row:
     read_at: int = 0
     fold: int = FOLD
 
+    @property
+    def known_flag(self) -> RowFlag:
+        """The flag; of one that cannot be read no more than that."""
+        return self.flag or RowFlag(UNREADABLE, enabled=False)
+
     def week(self, now: float) -> tuple[int, int]:
         """Runs that ended today or on the six days before (UTC), and how many of them failed."""
         first = now // DAY_SECONDS - WEEK_DAYS + 1

@@ -176,10 +176,14 @@ class HistoryView:
         return latest_promotion(self.history.flags)
 
     @cached_property
+    def promoted_at(self) -> float:
+        """When that was; never without one."""
+        return float(self.promotion.at) if self.promotion else math.inf
+
+    @cached_property
     def since_promotion(self) -> Sequence[ProductionRun]:
         """The runs since the latest promotion; none without one."""
-        since = math.inf if self.promotion is None else float(self.promotion.at)
-        return [run for run in self.runs if run.started_at >= since]
+        return [run for run in self.runs if run.started_at >= self.promoted_at]
 
     @property
     def quality(self) -> Document:
@@ -286,10 +290,9 @@ class HistoryView:
         metrics: deque[float] = deque(maxlen=ROLLING)
         walls: deque[float] = deque(maxlen=ROLLING)
         before = _before_production(self.probation)
-        since = float(self.promotion.at) if self.promotion else math.inf
         standards = []
         for run in self.runs:
-            if run.started_at >= since and not (metrics or walls):
+            if run.started_at >= self.promoted_at and not (metrics or walls):
                 metrics.extend(before[0])
                 walls.extend(before[1])
             if run.arm == BASELINE and run.counts and run.finished:

@@ -113,31 +113,28 @@ def _read_all(services: Services, window: TimeWindow) -> dict[str | None, _Owned
     owners: dict[str | None, _Owned] = defaultdict(_Owned)
     rows = {row.workload: row for row in services.fleet.rows().read}
     read_one = partial(_read, rows=rows, services=services, window=window)
-    for read in for_each_workload(read_one, services.store):
-        if read is not None:
-            owner, workload, summary = read
-            if summary is None:
-                owners[owner].unread.append(workload)
-            else:
-                owners[owner].summaries.append(summary)
+    for owner, read in for_each_workload(read_one, services.store):
+        if read != _Owned():
+            owners[owner].summaries += read.summaries
+            owners[owner].unread += read.unread
     return owners
 
 
 def _read(
     name: str, rows: Mapping[str, Row], services: Services, window: TimeWindow
-) -> tuple[str | None, str, WorkloadWeek | None] | None:
-    """One workload's owner, name and week, None for a week that cannot be read.
+) -> tuple[str | None, _Owned]:
+    """One workload's owner and week, or its name where the week cannot be read.
 
-    None for a workload that production does not train, nor did this week. Its row says what was
+    Nothing of a workload that production does not train, nor did this week. Its row says what was
     saved before, so that only runs of this week are read, however long they took.
     """
     try:
         registration = load_registration(services.store, name)
     except NotFoundError:
-        return None  # uploaded for a trial alone
+        return None, _Owned()  # uploaded for a trial alone
     except Exception:
         logger.exception("%s: its registration cannot be read", name)
-        return None, name, None
+        return None, _Owned(unread=[name])
     owner, row = registration.owner, rows.get(name)
     try:
         since = -math.inf if row is None else window.since - RUN_SECONDS
@@ -150,8 +147,8 @@ def _read(
             summary = replace(summary, savings=_saved(row, expected))
     except Exception:
         logger.exception("%s: its week cannot be read", name)
-        return owner, name, None
-    return (owner, name, summary) if registration.active or summary.runs else None
+        return owner, _Owned(unread=[name])
+    return owner, _Owned([summary] if registration.active or summary.runs else [])
 
 
 def _saved(row: Row, expected: ExpectedSavings) -> Savings:
