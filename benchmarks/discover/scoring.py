@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
@@ -26,15 +26,14 @@ def score(
 ) -> Score:
     """Compare the groups of jobs with their workloads; all three are by job, in one order.
 
-    A group is its chief workload's: that with the most dollars in it, and for groups without
-    dollars with the most jobs. Of its groups a workload has one that is right, which has most of
-    its dollars; if the workload has parts (``WORKLOAD/PART``), one for each part may be right
-    instead, whichever of both is more. Parts of one workload do not mix.
+    A group is its chief workload's, that with the most dollars in it. Of its groups a workload has
+    one that is right, which has most of its dollars. If the workload has parts
+    (``WORKLOAD/PART``), one for each part may be right instead, whichever of both is more. Parts of
+    one workload do not mix.
 
     Raises ValueError for sequences of unequal length.
     """
     paid: dict[tuple[Hashable, str], float] = defaultdict(float)
-    counts: Counter[tuple[Hashable, str]] = Counter()
     taken_in = left_out = 0
     total = 0.0
     for group, truth, cost in zip(groups, truths, dollars, strict=True):
@@ -46,8 +45,7 @@ def score(
             left_out += 1
             continue
         paid[group, truth] += cost
-        counts[group, truth] += 1
-    chiefs, mixed = _chiefs(paid, counts)
+    chiefs, mixed = _chiefs(paid)
     right = _right(paid, chiefs)
     return Score(right / total if total else None, tuple(mixed), taken_in, left_out)
 
@@ -58,15 +56,13 @@ def whole(truth: str) -> str:
 
 
 def _chiefs(
-    paid: dict[tuple[Hashable, str], float], counts: Counter[tuple[Hashable, str]]
+    paid: dict[tuple[Hashable, str], float],
 ) -> tuple[dict[Hashable, str], list[Hashable]]:
     """Each group's chief workload, and the groups that mix."""
-    sizes: dict[Hashable, dict[str, tuple[float, int]]] = defaultdict(dict)
+    sizes: dict[Hashable, dict[str, float]] = defaultdict(lambda: defaultdict(float))
     for (group, truth), cost in paid.items():
-        name = whole(truth)
-        before = sizes[group].get(name, (0.0, 0))
-        sizes[group][name] = (before[0] + cost, before[1] + counts[group, truth])
-    chiefs = {group: max(of, key=lambda one: of[one]) for group, of in sizes.items()}
+        sizes[group][whole(truth)] += cost
+    chiefs = {group: max(of, key=lambda name: of[name]) for group, of in sizes.items()}
     return chiefs, [group for group, of in sizes.items() if len(of) > 1]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 
@@ -29,6 +30,8 @@ def job(name: str, created: float, kind: str = "ml.g5.xlarge", **shown: object) 
     description = {
         "TrainingJobName": name, "TrainingJobStatus": "Completed", "CreationTime": created,
         "LastModifiedTime": created + 10, "HyperParameters": {"a.b": "x"},
+        "TrainingStartTime": created + 5, "TrainingEndTime": created + 10,
+        "EnableManagedSpotTraining": created > MIDNIGHT,
         "ResourceConfig": {"InstanceType": kind, "InstanceCount": 2, "VolumeSizeInGB": 1},
         "FinalMetricDataList": [{"MetricName": "loss", "Value": 0.5, "Timestamp": created}],
         "NotOfSearch": 1, **shown,
@@ -70,12 +73,21 @@ def searched(*filters, **request):
         (("CreationTime", "GreaterThanOrEqualTo", "2026-03-01T01:00:00Z"), ["bert-2", "other"]),
         (("CreationTime", "LessThan", "2026-03-01T02:00:00+01:00"), ["bert-1"]),
         (("CreationTime", "LessThanOrEqualTo", "2026-03-01T01:00:00"), ["bert-1", "bert-2"]),
+        (("LastModifiedTime", "LessThan", "2026-03-01T00:00:10"), []),
+        (("TrainingStartTime", "LessThanOrEqualTo", "2026-03-01T00:00:05"), ["bert-1"]),
+        (("TrainingEndTime", "Equals", "2026-03-01T00:00:10"), ["bert-1"]),
+        (("EnableManagedSpotTraining", "Equals", "True"), ["bert-2", "other"]),
         (("TuningJobArn", "NotExists"), ["bert-1", "bert-2"]),
         (("TuningJobArn", "Exists"), ["other"]),
         (("TuningJobArn", "NotEquals", "x"), ["other"]),
         (("ResourceConfig.InstanceType", "Equals", "ml.m5.xlarge"), ["other"]),
         (("ResourceConfig.InstanceCount", "GreaterThan", "10"), []),
         (("HyperParameters.a.b", "Equals", "x"), ["bert-1", "bert-2", "other"]),
+        (("HyperParameters.a", "Exists"), []),
+        (("ResourceConfig.InstanceType.x", "Exists"), []),
+        (("VpcConfig.Subnets", "Exists"), []),
+        (("HyperParameters", "Exists"), ["bert-1", "bert-2", "other"]),
+        (("Tags", "Exists"), ["bert-1", "bert-2", "other"]),
         (("Tags.owner", "Equals", "risk"), []),
         (("Metrics.loss", "LessThan", "0.6"), ["bert-1", "bert-2", "other"]),
     ],
@@ -92,6 +104,26 @@ def test_expressions_are_joined_by_their_operator():
 
     assert names(searched(SearchExpression=either)) == ["bert-2", "other"]
     assert names(searched(SearchExpression=both)) == ["bert-2"]
+    assert names(searched(SearchExpression={**either, "Operator": "And"})) == []
+    assert len(names(searched(SearchExpression={"Operator": "Or"}))) == len(JOBS)
+
+
+def test_ten_jobs_that_changed_last_come_first_by_default():
+    jobs = [job(str(number), MIDNIGHT + number) for number in (5, *range(5), *range(6, 12))]
+
+    assert names(search(jobs, {"Resource": "TrainingJob"})) == [str(11 - n) for n in range(10)]
+
+
+def test_a_time_without_a_zone_is_utc(monkeypatch):
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    time.tzset()
+    try:
+        later = searched(("CreationTime", "GreaterThan", "2026-03-01T00:30:00"))
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+
+    assert names(later) == ["bert-2", "other"]
 
 
 def test_pages_follow_each_other_in_the_order_that_is_asked_for():
@@ -104,6 +136,7 @@ def test_pages_follow_each_other_in_the_order_that_is_asked_for():
     assert names(first) + names(second) == ["other", "bert-2", "bert-1"]
     assert names(searched(SortBy="TuningJobArn")) == ["other", "bert-1", "bert-2"]
     assert "NextToken" not in second
+    assert "NextToken" not in searched(MaxResults=3)
     assert first["TotalHits"] == {"Value": 3, "Relation": "EqualTo"}
     assert "NotOfSearch" not in first["Results"][0]["TrainingJob"]
 
@@ -113,6 +146,7 @@ def test_pages_follow_each_other_in_the_order_that_is_asked_for():
     [
         ({"Resource": "Model"}, "Model"),
         ({"NextToken": "x"}, "NextToken"),
+        ({"SortBy": "Metrics"}, "Metrics"),
         ({"CrossAccountFilterOption": "CrossAccount"}, "accounts"),
         ({"SearchExpression": {"NestedFilters": []}}, "NestedFilters"),
         ({"SearchExpression": {"Filters": [{"Name": "Colour", "Value": "x"}]}}, "Colour"),
@@ -156,6 +190,32 @@ def test_a_job_is_billed_on_the_days_on_which_it_ran():
     assert usd == pytest.approx(4 * load_facts().prices["ml.g5.xlarge"].usd_per_hour)
 
 
+def test_every_kind_of_cost_is_the_same_and_only_totals_or_groups_are_given():
+    metrics = ["BlendedCost", "AmortizedCost", "NetUnblendedCost", "NetAmortizedCost"]
+    period = {"Start": "2026-02-28", "End": "2026-03-01"}
+    keys = [{"Type": "DIMENSION", "Key": "SERVICE"}]
+    _, whole = billed(ran(), Metrics=metrics, TimePeriod=period)
+    _, parts = billed(ran(), Metrics=metrics, TimePeriod=period, GroupBy=keys)
+    usd = {"Amount": f"{2 * load_facts().prices['ml.g5.xlarge'].usd_per_hour:.10f}", "Unit": "USD"}
+    costs = dict.fromkeys(metrics, usd)
+    groups = [{"Keys": ["Amazon SageMaker"], "Metrics": costs}]
+
+    assert whole["ResultsByTime"] == [
+        {"TimePeriod": period, "Total": costs, "Groups": [], "Estimated": False}
+    ]
+    assert parts["ResultsByTime"] == [
+        {"TimePeriod": period, "Total": {}, "Groups": groups, "Estimated": False}
+    ]
+    assert parts["GroupDefinitions"] == keys
+
+
+def test_what_ends_after_today_is_estimated():
+    days = [f"{datetime.now(UTC).date() + timedelta(days=number)}" for number in (-1, 0, 1)]
+    _, bill = billed(TimePeriod={"Start": days[0], "End": days[2]})
+
+    assert [day["Estimated"] for day in bill["ResultsByTime"]] == [False, True]
+
+
 def test_months_are_cut_at_the_ends_of_the_period():
     _, bill = billed(ran(), Granularity="MONTHLY")
     periods = [tuple(month["TimePeriod"].values()) for month in bill["ResultsByTime"]]
@@ -165,7 +225,9 @@ def test_months_are_cut_at_the_ends_of_the_period():
 
 def test_costs_are_grouped_by_dimensions_and_filtered():
     group = {"InstanceType": "ml.m5.xlarge", "InstanceCount": 4, "InstanceGroupName": "a"}
-    mixed = ran(ResourceConfig={"InstanceGroups": [group, {**group, "InstanceCount": 1}]})
+    without_price = {**group, "InstanceType": "ml.c5.xlarge"}
+    groups_of_instances = [group, without_price, {**group, "InstanceCount": 1}]
+    mixed = ran(ResourceConfig={"InstanceGroups": groups_of_instances})
     unpriced = ran("ml.c5.xlarge")
     never = job("never", MIDNIGHT)
     keys = [{"Type": "DIMENSION", "Key": key} for key in ("USAGE_TYPE", "REGION")]
@@ -184,6 +246,12 @@ def test_costs_are_grouped_by_dimensions_and_filtered():
     large = {("USE1-Train:ml.g5.xlarge", "us-east-1"): 2.0}
 
     assert groups(service) == {**large, **small}
+    for key, value in (
+        ("OPERATION", "RunInstance"), ("RECORD_TYPE", "Usage"), ("LINKED_ACCOUNT", "111122223333"),
+    ):  # fmt: skip
+        exactly = {"MatchOptions": ["EQUALS", "CASE_SENSITIVE"], "Values": [value]}
+        assert groups({"Dimensions": {"Key": key, **exactly}}) == {**large, **small}
+        assert groups({"Dimensions": {"Key": key, "Values": ["other"]}}) == {}
     assert groups({"And": [service, cheap]}) == small
     assert groups({"And": [service, {"Not": cheap}]}) == large
     assert groups({"Or": [{"Not": service}, cheap]}) == small
@@ -198,6 +266,21 @@ def test_costs_are_grouped_by_dimensions_and_filtered():
         ({"Metrics": ["NormalizedUsageAmount"]}, "NormalizedUsageAmount"),
         ({"GroupBy": [{"Type": "TAG", "Key": "owner"}]}, "dimensions"),
         ({"GroupBy": [{"Type": "DIMENSION", "Key": "AZ"}]}, "AZ"),
+        ({"GroupBy": [{"Type": "DIMENSION", "Key": "REGION"}] * 3}, "two dimensions"),
+        ({"Filter": {"CostCategories": {"Key": "a", "Values": ["b"]}}}, "CostCategories"),
+        ({"Filter": {"ProductAttributes": {"Key": "a", "Values": ["b"]}}}, "ProductAttributes"),
+        (
+            {
+                "Filter": {
+                    "Dimensions": {
+                        "Key": "REGION",
+                        "Values": ["us"],
+                        "MatchOptions": ["STARTS_WITH"],
+                    }
+                }
+            },
+            "EQUALS",
+        ),
         ({"Filter": {"Tags": {"Key": "a", "Values": ["b"]}}}, "Tags"),
     ],
 )

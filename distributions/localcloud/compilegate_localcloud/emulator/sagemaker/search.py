@@ -122,9 +122,9 @@ def _property(record: Document, name: str) -> Any:
     if first not in service_model("sagemaker").shape_for("TrainingJob").members:
         raise _refusal(f"Unknown property name: {name}")
     value = record.get(first)
-    if first == "HyperParameters" and rest:
-        return (value or {}).get(rest)
-    for part in rest.split(".") if rest else ():
+    # A hyperparameter's name may have dots.
+    parts = [rest] if first == "HyperParameters" else rest.split(".")
+    for part in parts if rest else ():
         value = value.get(part) if isinstance(value, dict) else None
     return value
 
