@@ -164,16 +164,17 @@ def _differences(graphs: Sequence[Times], kernels: Sequence[Times]) -> tuple[Dif
     for kind in sorted({*graphs[0], *graphs[1]}):
         ours, theirs, named, renamed = (side.get(kind, {}) for side in (*graphs, *kernels))
         before, after = math.fsum(ours.values()), math.fsum(theirs.values())
-        moved = {
+        sizes = {
             name: (renamed.get(name, 0.0) - named.get(name, 0.0)) * (after - before)
             for name in {**named, **renamed}
         }
-        along = {name: size for name, size in moved.items() if size > 0}
+        along = {name: size for name, size in sizes.items() if size > 0}
         places = (_largest(along), _largest(ours), _largest(theirs))
         made.append(Difference(kind, *places, before, after, after - before, share=0.0))
     made.sort(key=lambda one: -abs(one.seconds))
     whole = math.fsum(abs(one.seconds) for one in made)
-    return tuple(replace(one, share=abs(one.seconds) / (whole or 1.0)) for one in made[:SHOWN])
+    moved = [one for one in made[:SHOWN] if one.seconds != 0]
+    return tuple(replace(one, share=abs(one.seconds) / whole) for one in moved)
 
 
 def _largest(sizes: Mapping[str, float]) -> str:

@@ -27,6 +27,7 @@ EAGER = profile(
     ("eager", "pointwise", 3.0, "add"),
     ("eager", "pointwise", 4.0, "mul"),
     ("eager", "idle", 1.0, ""),
+    ("eager", "copy", 0.0, ""),
 )
 COMPILED = profile(
     ("graph 0/0", "matmul", 7.0, "gemm"),
@@ -125,7 +126,10 @@ def test_a_broken_profile_is_none_and_named(broken: object, code: str) -> None:
 
 def test_without_any_profile_there_is_nothing_to_say() -> None:
     half = compared([EAGER], [None])
+    later = compared([EAGER, None], [COMPILED, None])
 
     assert compared([None, None], [None, None]) is None
     assert half is not None
     assert ((), {"not_recorded": 1}) == (half.differences, half.missing["compile"])
+    assert later is not None
+    assert (1, {"not_recorded": 1}) == (later.blocks, later.missing["baseline"])
