@@ -184,18 +184,17 @@ def register(
         target=schedules.target,
     )
     try:
-        current: registering.Registration | None = load_registration(store, workload.name)
+        current = load_registration(store, workload.name)
     except (NotFoundError, InvalidInputError):
-        current = None  # a document that cannot be read is replaced like none
-    if current is not None:
-        same = current.says_the_same(requested)
-        if same and current.complete and not options.repair:
-            return RegistrationOutcome(registering.UNCHANGED, current)
-        if not options.take_over:
-            registering.check_owner(current, requested)
+        # A document that cannot be read is replaced like none.
+        current = registering.NOT_REGISTERED
+    if current.says_the_same(requested) and current.complete and not options.repair:
+        return RegistrationOutcome(registering.UNCHANGED, current)
+    if not options.take_over:
+        registering.check_owner(current, requested)
     request.verify(shipment.spec)
     # As it is stored: an earlier release's workload need not be one any more.
-    before = find_json(store, current.spec_key) if current else {}
+    before = find_json(store, current.spec_key) if current.spec_key else {}
     registered = RegistrationOutcome(
         what=registering.outcome_of(current, requested),
         registration=requested,
@@ -246,9 +245,9 @@ def _claim(
     """
     while True:
         latest = _latest(requested.workload, services.ledger)
-        if latest is not None and latest.says_the_same(requested):
+        if latest.says_the_same(requested):
             return latest
-        if latest is not None and not options.take_over:
+        if not options.take_over:
             registering.check_owner(latest, requested)  # another owner may have been faster
         change = registering.next_change(
             latest, requested, made, by=options.by, at=services.clock.now()
@@ -273,11 +272,13 @@ def _apply(
             schedules.remove(workload)
         services.store.put(key, to_json(write(claimed)))
         latest = _latest(workload, services.ledger)
-        if latest is None or latest == claimed:
+        if latest in (registering.NOT_REGISTERED, claimed):
             return claimed
         claimed = latest
 
 
-def _latest(workload: str, ledger: Ledger) -> registering.Registration | None:
+def _latest(workload: str, ledger: Ledger) -> registering.Registration:
     revisions = ledger.history(workload, ledger_keys.REGISTERED_ENTRIES).registrations
-    return registering.read_registration(revisions[-1].document or {}) if revisions else None
+    if not revisions:
+        return registering.NOT_REGISTERED
+    return registering.read_registration(revisions[-1].document or {})

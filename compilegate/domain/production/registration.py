@@ -51,6 +51,10 @@ class Registration:
         return replace(self, revision=other.revision, complete=other.complete) == other
 
 
+# That of a name for which there is none.
+NOT_REGISTERED = Registration(workload="", spec_key="", source_digest="")
+
+
 def read_registration(document: Mapping[str, Any]) -> Registration:
     """As it is stored; only ``true`` is active or complete.
 
@@ -124,25 +128,26 @@ def check_owner(current: Registration, requested: Registration) -> None:
     )
 
 
-def outcome_of(current: Registration | None, requested: Registration) -> str:
+def outcome_of(current: Registration, requested: Registration) -> str:
     """Whether the workload is new, or what happens to its registration: one of those above."""
-    if current is None:
+    if current == NOT_REGISTERED:
         return NEW
     if not current.says_the_same(requested):
         return UPDATED if current.active else REVIVED
     return REPAIRED if current.complete else COMPLETED
 
 
-def replaced_source(current: Registration | None, requested: Registration) -> str | None:
+def replaced_source(current: Registration, requested: Registration) -> str | None:
     """The other source that the name stood for, None where it is the same one."""
-    if current is None or (current.origin, current.owner) == (requested.origin, requested.owner):
+    same = (current.origin, current.owner) == (requested.origin, requested.owner)
+    if same or current == NOT_REGISTERED:
         return None
     owner = f" of {current.owner}" if current.owner else ""
     return f"{current.origin or 'an unknown file'}{owner}"
 
 
 def registration_changes(
-    current: Registration | None,
+    current: Registration,
     requested: Registration,
     before: Mapping[str, Any],
     after: Mapping[str, Any],
@@ -151,7 +156,7 @@ def registration_changes(
 
     The spec of an earlier release need not be readable as a workload any more.
     """
-    if current is None:
+    if current == NOT_REGISTERED:
         return ()
     differences: list[Change] = []
     if current.spec_key != requested.spec_key:
@@ -170,7 +175,7 @@ def registration_changes(
 
 
 def next_change(
-    latest: Registration | None,
+    latest: Registration,
     requested: Registration,
     made: Sequence[Change],
     *,
@@ -178,7 +183,7 @@ def next_change(
     at: int,
 ) -> RegistrationChange:
     """The ledger's record of ``requested``, under the revision after ``latest``."""
-    revision = 1 if latest is None else latest.revision + 1
+    revision = latest.revision + 1
     return RegistrationChange(
         at=at,
         revision=revision,

@@ -9,6 +9,7 @@ import pytest
 
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.production.registration import (
+    NOT_REGISTERED,
     Change,
     Registration,
     check_owner,
@@ -26,7 +27,7 @@ SPEC = {"workload": {"owner": "ml"}, "source_key": "k1", "code_digest": "c1"}
 @pytest.mark.parametrize(
     ("current", "changes", "expected"),
     [
-        (None, {}, "new"),
+        (NOT_REGISTERED, {}, "new"),
         (NOW, {"spec_key": "spec2"}, "updated"),
         (replace(NOW, active=False), {"active": True}, "revived"),
         (replace(NOW, complete=False), {}, "completed"),
@@ -34,7 +35,7 @@ SPEC = {"workload": {"owner": "ml"}, "source_key": "k1", "code_digest": "c1"}
     ],
 )
 def test_a_registration_is_new_updated_revived_completed_or_repaired(
-    current: Registration | None, changes: dict[str, Any], expected: str
+    current: Registration, changes: dict[str, Any], expected: str
 ) -> None:
     assert expected == outcome_of(current, replace(NOW, **changes))
 
@@ -47,7 +48,7 @@ def test_another_owner_may_not_take_the_name() -> None:
 
 
 def test_the_source_that_is_replaced() -> None:
-    assert replaced_source(None, NOW) is None
+    assert replaced_source(NOT_REGISTERED, NOW) is None
     assert replaced_source(NOW, NOW) is None
     assert "bert.yaml of ml" == replaced_source(NOW, replace(NOW, owner="another"))
 
@@ -59,12 +60,12 @@ def test_changes_name_the_fields_and_which_part_of_the_source(digest: str, part:
 
     expected = (Change("owner", "ml", "infra"), Change(part, "s1", "s2"))
     assert expected == registration_changes(NOW, requested, SPEC, after)
-    assert () == registration_changes(None, requested, {}, after)
+    assert () == registration_changes(NOT_REGISTERED, requested, {}, after)
 
 
 def test_a_change_continues_the_revisions() -> None:
     requested = replace(NOW, spec_key="spec2", complete=False)
-    first = next_change(None, requested, (), by="human:ana", at=7)
+    first = next_change(NOT_REGISTERED, requested, (), by="human:ana", at=7)
     following = next_change(NOW, requested, (), by="human:ana", at=7)
 
     assert (1, 4) == (first.revision, following.revision)
