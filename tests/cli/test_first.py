@@ -201,7 +201,7 @@ def test_a_compiled_run_that_fails_leaves_a_file_and_no_gain(call: Any) -> None:
 
 
 def test_a_run_without_a_step_says_why_and_leaves_nothing(call: Any, tmp_path: Path) -> None:
-    result = call(none=run(steps=[], ended={"how": "finished"}))
+    result = call(none=run(steps=[], calls=0, ended={"how": "finished"}))
 
     assert 2 == result.exit_code
     assert "ended without a training step" in result.stderr
@@ -238,8 +238,10 @@ ENDINGS: dict[str, tuple[dict[str, Any], Ended, str]] = {
     ),
     "another error": (error("ValueError", "x"), left(0), "train.py:3"),
     "usage": ({"how": "exit", "code": 2}, left(0, "error: --data is required\n"), "--data is"),
+    "says why": ({"how": "exit", "code": "give --data"}, left(0), "step: give --data"),
     "no torch": ({}, left(3), "no torch"),
     "signal": ({}, left(-11), "signal 11"),
+    "no optimizer": ({"how": "enough", "calls": 300}, left(0), "no optimizer of torch.optim"),
     "no training": ({"how": "finished"}, left(0), "without a training step"),
 }  # fmt: skip
 
@@ -247,7 +249,8 @@ ENDINGS: dict[str, tuple[dict[str, Any], Ended, str]] = {
 @pytest.mark.parametrize("name", ENDINGS)
 def test_each_way_to_end_has_its_cause_and_fix(name: str) -> None:
     ending, ended, words = ENDINGS[name]
-    facts = {"ended": ending} if ending else {}
+    calls = ending.pop("calls", 0)
+    facts = {"ended": ending, "calls": calls} if ending else {}
     problem = causes.why_not(Path("train.py"), Seen(facts), ended, Path("python"))
 
     assert words in str(problem)

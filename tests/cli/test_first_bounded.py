@@ -16,13 +16,18 @@ pytestmark = pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="n
 MIB = 2**20
 
 
+MARK = f"OF_THE_TEST={os.getpid()}"
+
+
 def ran(code: str, seconds: float = 20.0, **limits: int | None) -> Ended:
     command = [sys.executable, "-c", textwrap.dedent(code)]
-    return run_bounded(command, dict(os.environ), seconds, **limits)
+    environment = {**os.environ, **dict([MARK.split("=")])}
+    return run_bounded(command, environment, seconds, **limits)
 
 
 def left() -> list[str]:
-    mark = f"{bounded.VARIABLE}=".encode()
+    """Processes of the test that run."""
+    mark = MARK.encode()
     found = []
     for one in Path("/proc").glob("[0-9]*/environ"):
         try:

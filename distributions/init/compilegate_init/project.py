@@ -31,8 +31,8 @@ OTHERS = (
      "for SageMaker's compiler write a workload file with framework.name: tensorflow by hand; "
      "jit_compile=True of model.compile is TensorFlow's own"),
     ({"keras"}, "Keras",
-     "on PyTorch it can be tried: set KERAS_BACKEND=torch; on TensorFlow, jit_compile=True of "
-     "model.compile is Keras's own"),
+     "model.compile(jit_compile=True) is Keras's own switch; on PyTorch its optimizers are none "
+     "of torch.optim, by whose steps a trial counts"),
 )  # fmt: skip
 
 
@@ -76,8 +76,7 @@ def described(path: Path) -> Description:
         if is_so:
             raise InvalidInputError(problem, file=str(path), fix=fix)
     try:
-        content = path.read_bytes()
-        read = describe(content, str(path), lambda name: _module(name, path.parent))
+        read = describe(path.read_bytes(), str(path), lambda name: _module(name, path.parent))
     except ScriptError as error:
         raise InvalidInputError(
             error.problem, field=error.place, file=error.file, fix=error.fix
@@ -86,14 +85,13 @@ def described(path: Path) -> Description:
         raise InvalidInputError(
             f"cannot be read: {error.strerror}", file=str(path), fix="name the file that trains"
         ) from error
-    _refuse_others(read, path, content)
+    _refuse_others(read, path)
     return read
 
 
-def _refuse_others(read: Description, path: Path, content: bytes) -> None:
+def _refuse_others(read: Description, path: Path) -> None:
     """Raise InvalidInputError for a script that trains with another framework than PyTorch."""
-    keras = b"KERAS_BACKEND" in content and b"torch" in content
-    if read.packages & ON_TORCH or keras or os.environ.get("KERAS_BACKEND") == "torch":
+    if read.packages & ON_TORCH:
         return
     for packages, name, fix in OTHERS:
         if read.packages & packages:

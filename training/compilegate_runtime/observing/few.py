@@ -4,6 +4,7 @@ import time
 
 from compilegate_runtime.launching.models import Models
 from compilegate_runtime.launching.shortened import Shortened
+from compilegate_runtime.launching.steps import Enough
 
 FEWEST = 5  # steps, however long they take
 MOST_NAMED = 8  # tensors of a call
@@ -39,15 +40,20 @@ class Few(Shortened):
 
 
 class SeenModels(Models):
-    """Tells ``called`` the shapes of what a model is called with for training."""
+    """Tells ``called`` the shapes of what a model is called with for training.
 
-    called = None
+    Where ``is_stuck()``, the run has been seen long enough.
+    """
+
+    called = is_stuck = None
 
     def _noting(self, module, call):
         noting, number = super()._noting(module, call), len(self.models)
 
         def seeing(*args, **kwargs):
             if module.training and self._torch.is_grad_enabled():
+                if self.is_stuck():
+                    raise Enough
                 self.called(number, shapes_of(args, kwargs))
             return noting(*args, **kwargs)
 

@@ -65,6 +65,8 @@ class Observation:
     def called(self, model, shapes):
         """A model, by its number, is called for training with tensors of these shapes."""
         self.calls += 1
+        if not self.steps and self._clock() - self._written >= EVERY_SECONDS:
+            self.write()
         if [model, shapes] not in self.shapes and len(self.shapes) < MOST_SHAPES:
             self.shapes.append([model, shapes])
 

@@ -27,6 +27,8 @@ from compilegate_runtime.seeds import seed_everything, shift_seeds
 
 NO_TORCH = 3  # exit code
 MOST_WRITTEN = 100
+# More than any script accumulates gradients over.
+CALLS_WITHOUT_STEP = 100
 WITHOUT_DATA_SECONDS = 5.0
 WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 LONGEST_MESSAGE = 1000
@@ -101,6 +103,7 @@ class Watch:
         self._few = Few(self._settings["steps"], self._settings["seconds"], seen, self._reported)
         self._models = SeenModels(torch, self._compiler)
         self._models.called = seen.called
+        self._models.is_stuck = lambda: not seen.steps and seen.calls >= CALLS_WITHOUT_STEP
         self._steps = Steps(torch, seen, self._models, 0, self._few)
         self._steps.checks.append(lambda _: self._describe())
         self._models.fed = self._steps.fed

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import resource
 import secrets
 import signal
 import subprocess
@@ -23,6 +24,8 @@ VARIABLE = "COMPILEGATE_FIRST"
 POLL_SECONDS = 0.1
 # Processes of one run; a loader has a worker for each core at most.
 MOST_PROCESSES = 512
+# Beside those that the user has already.
+MOST_THREADS = 8192
 # Share of the memory that is free at the start.
 MEMORY_SHARE = 0.8
 KEPT_BYTES = 64 * 1024
@@ -69,6 +72,7 @@ def run_bounded(
     )  # fmt: skip
     with contextlib.suppress(OSError):  # the kernel then ends it before anything else
         (PROC / str(process.pid) / "oom_score_adj").write_text("1000")
+    _limit_threads(process.pid)
     output = _Output(process)
     cut: Cut | None = None
     try:
@@ -88,6 +92,15 @@ def run_bounded(
     spent = time.monotonic() - began
     code = None if cut else process.returncode
     return Ended(code, cut, output.tail(), spent, output.size)
+
+
+def _limit_threads(pid: int) -> None:
+    """A hard limit for what multiplies between two looks, on Linux and for others than root."""
+    mine = os.getuid()
+    with contextlib.suppress(OSError, AttributeError, ValueError):
+        owned = [one for one in PROC.glob("[0-9]*/task") if one.stat().st_uid == mine]
+        most = sum(one.stat().st_nlink - 2 for one in owned) + MOST_THREADS
+        resource.prlimit(pid, resource.RLIMIT_NPROC, (most, most))
 
 
 class _Output:

@@ -35,8 +35,19 @@ _RAISED = re.compile(r"^(?:[\w.]+\.)?(\w+(?:Error|Exception|Exit|NotFound)): ?(.
 
 def why_not(script: Path, seen: Seen, ended: Ended, python: Path) -> InvalidInputError:
     """Why a run has shown no training step."""
-    problem, fix = _why(seen, ended, python)
+    problem, fix = _without_optimizer(seen) or _why(seen, ended, python)
     return InvalidInputError(problem, file=str(script), fix=fix)
+
+
+def _without_optimizer(seen: Seen) -> tuple[str, str] | None:
+    """Of a script that trains by itself; None of any other."""
+    if seen.facts.get("calls") and not seen.ended.get("error"):
+        return (
+            f"calls its model for training ({seen.facts['calls']} times), and no optimizer of "
+            "torch.optim takes a step, by which steps are counted",
+            "give the argument with which it uses one after --, or let it use one",
+        )
+    return None
 
 
 def _why(seen: Seen, ended: Ended, python: Path) -> tuple[str, str]:
@@ -77,6 +88,9 @@ def _why(seen: Seen, ended: Ended, python: Path) -> tuple[str, str]:
         (seen.ended.get("how") == "exit" and seen.ended.get("code") == USAGE,
          f"ended with exit code {USAGE}: {_last(ended.tail)}",
          "give the arguments that it requires after --, as on its own command line"),
+        (isinstance(seen.ended.get("code"), str),
+         f"ended before its first training step: {seen.ended.get('code')}",
+         "give what it asks for after --"),
         (seen.ended.get("how") == "exit",
          f"ended with exit code {seen.ended.get('code')} before its first training step: "
          f"{_last(ended.tail)}", "run it by itself until it trains"),
