@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
-from compilegate.domain.arithmetic import ratio
+from compilegate.domain.arithmetic import ratio, ratio_figure
 from compilegate.domain.claims import (
     NO_AMOUNT,
     ON,
@@ -88,7 +88,7 @@ def at_length(run: AtLength | None) -> str:
     """``a run of 3 h: 1.25x (1.10 to 1.40), pays from 3.5 min on``, or a dash."""
     if run is None:
         return UNKNOWN
-    ends = interval(run.interval, lambda end: f"{end:.2f}")
+    ends = interval(run.interval, ratio_figure)
     pays = run.pays_from_seconds
     from_ = "pays at no length" if pays is None else f"pays from {duration(pays)} on"
     return f"a run of {duration(run.seconds)}: {ratio(run.speedup)} ({ends}), {from_}"
@@ -102,7 +102,7 @@ def measured_by(speed: Speedup) -> str:
 
 def ratio_interval(speed: Speedup) -> str:
     """``1.25 to 1.44``."""
-    return interval(speed.interval, lambda end: f"{end:.2f}")
+    return interval(speed.interval, ratio_figure)
 
 
 def faster_or_slower(speed: Speedup | None) -> str:

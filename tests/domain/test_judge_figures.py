@@ -118,7 +118,7 @@ FIGURES: dict[ModuleType, dict[str, object]] = {
     probation: {"LEAST_REFERENCE": 3, "CRASHES": 2},
     quality: {
         "WORSE_LEVEL": 0.007,
-        "BEYOND_DOUBT": 0.001,
+        "BEYOND_DOUBT": 0.0005,
         "DOUBT_DF": 3,
         "FUTILE": 0.15,
         "ENOUGH_HISTORY": 5,

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from compilegate.domain.arithmetic import ratio
 from compilegate.domain.codec import write
 from compilegate.domain.decision import Decision, Verdict
 from compilegate.domain.errors import InvalidEvidenceError
@@ -224,3 +225,11 @@ def test_an_arm_without_a_whole_job_shows_no_disagreement() -> None:
     found = measured_spreads(evidence.candidates[0], evidence, G5)
 
     assert (5, 0) == (found.whole_job.runs, found.unseen.runs)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(1.0, "1.00x"), (1.0049, "1.005x"), (0.9951, "0.995x"), (1.0201, "1.02x"), (1.344, "1.34x")],
+)
+def test_a_gain_of_half_a_per_cent_is_seen_in_words(value: float, text: str) -> None:
+    assert text == ratio(value)

@@ -20,7 +20,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any
 
-from compilegate.domain.arithmetic import ratio
+from compilegate.domain.arithmetic import ratio, ratio_figure
 from compilegate.domain.decision import SIGNAL, Decision, NextStep, Verdict
 from compilegate.domain.judging.design import Design, next_look
 from compilegate.domain.judging.equivalence import State, equivalence_of, numerics_of
@@ -236,7 +236,7 @@ def _doubt(candidate: Arm, evidence: Evidence) -> Reason | None:
 
 def _between(whole: WholeJob) -> str:
     low, high = whole.interval
-    return f"{ratio(whole.speedup)} ({low:.2f} to {high:.2f})"
+    return f"{ratio(whole.speedup)} ({ratio_figure(low)} to {ratio_figure(high)})"
 
 
 def _in_order(evidence: Evidence, findings: list[CandidateFinding]) -> TrialFinding:

@@ -57,7 +57,7 @@ from compilegate.domain.reasons import Reason
 # fewer than one in a hundred such arms are given up; one that is worse is tested a little longer.
 WORSE_LEVEL = 0.007
 # A loss as unlikely as this by chance ends the arm at any number of runs.
-BEYOND_DOUBT = 0.001
+BEYOND_DOUBT = 0.0005
 DOUBT_DF = 3
 # Give up where the last look would pass with less than this chance.
 FUTILE = 0.15
