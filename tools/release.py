@@ -125,15 +125,15 @@ def distribution(wheel: Path) -> tuple[Component, frozenset[str]]:
         licenses=[DisjunctiveLicense(id="Apache-2.0")], external_references=files,
     )  # fmt: skip
     requires = (NAME.match(line) for line in metadata.requires or ())
-    return component, frozenset(found[0].lower() for found in requires if found)
+    return component, frozenset(name[0].lower() for name in requires if name)
 
 
 def pinned(locks: tuple[str, ...]) -> list[Pinned]:
     """The libraries of one resolution."""
     text = "\n".join((ROOT / "requirements" / f"{lock}.lock").read_text() for lock in locks)
     return [
-        Pinned(library(found), frozenset(VIA.findall(found["rest"])))
-        for found in PIN.finditer(text)
+        Pinned(library(pin), frozenset(VIA.findall(pin["rest"])))
+        for pin in PIN.finditer(text)
     ]
 
 

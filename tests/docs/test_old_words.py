@@ -18,7 +18,7 @@ CODE = (
     "distributions/local/compilegate_local",
     "distributions/localcloud/compilegate_localcloud",
     "distributions/operating/compilegate_operating",
-    "distributions/statement/compilegate_statement", "lambdas", "stacks", "training",
+    "distributions/statement/compilegate_statement", "lambdas", "stacks", "tools", "training",
 )  # fmt: skip
 OLD = frozenset(
     ("carried", "doors", "nights", "patience", "promised", "rulers", "settle", "settled", "story",

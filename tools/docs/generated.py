@@ -169,10 +169,10 @@ def _needs(compiler: Compiler) -> str:
     return f"{library(compiler.kind)} {'.'.join(map(str, compiler.since))}"
 
 
-def _keeps(one: Compiler) -> str:
-    if not one.compiles:
+def _keeps(compiler: Compiler) -> str:
+    if not compiler.compiles:
         return "compiles nothing"
-    return "keeps a cache" if one.keeps_cache else "keeps no cache"
+    return "keeps a cache" if compiler.keeps_cache else "keeps no cache"
 
 
 def _gain(assumed: ComputeSpeedup | None) -> str:

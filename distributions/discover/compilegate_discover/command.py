@@ -276,8 +276,8 @@ def _clean(group: Group) -> str:
     return "job"
 
 
-def _code(one: Found, name: str, folder: Folder, sources: Providers) -> Code | None:
-    code = fetch(one.group, name, folder.path, sources.client("s3", one.settings.region))
+def _code(workload: Found, name: str, folder: Folder, sources: Providers) -> Code | None:
+    code = fetch(workload.group, name, folder.path, sources.client("s3", workload.settings.region))
     if isinstance(code, Code):
         return code
     folder.notes.append(f"{name}: its code is not read: {code}")
@@ -295,9 +295,9 @@ def _code_document(code: Code | None) -> Document | None:
     }  # fmt: skip
 
 
-def _head(one: Found) -> str:
+def _head(workload: Found) -> str:
     return (
-        f"# Written by compilegate discover from training jobs of {one.settings.region}.\n"
+        f"# Written by compilegate discover from training jobs of {workload.settings.region}.\n"
         "# Run again, it updates its own lines; a line that you change stays yours."
     )
 

@@ -22,7 +22,7 @@ from compilegate_discover.names import (
     is_usual,
     may_be_cut,
     own_part,
-    settled,
+    stable_stems,
     stem_of,
 )
 
@@ -70,7 +70,7 @@ class Signs:
     """What identifies the workload of a job."""
 
     stem: str
-    again: bool
+    retried: bool
     usual: bool
     cut: bool
     repository: str
@@ -112,17 +112,17 @@ def group_jobs(jobs: Iterable[Job]) -> list[Group]:
 
 def _of_script(jobs: Sequence[Job]) -> Iterator[Group]:
     stems = {job.name: _AGAIN.sub("", stem_of(job.name)).strip("-") for job in jobs}
-    final = {key: own_part(to) for key, to in settled(Counter(stems.values())).items()}
+    final = {key: own_part(to) for key, to in stable_stems(Counter(stems.values())).items()}
     setups: dict[Setup, tuple[Hashable, ...]] = {}
     sets = defaultdict[Signs, list[Job]](list)
     for job in jobs:
         setup = job.setup
         if setup not in setups:
             setups[setup] = _signs_of(setup)
-        stem, again = final[stems[job.name]], stems[job.name] != stem_of(job.name)
+        stem, retried = final[stems[job.name]], stems[job.name] != stem_of(job.name)
         usual = is_usual(job.name, stem, setup.repository)
         cut = may_be_cut(job.name, stem)
-        sets[Signs(stem, again, usual, cut, *setups[setup])].append(job)  # type: ignore[arg-type]
+        sets[Signs(stem, retried, usual, cut, *setups[setup])].append(job)  # type: ignore[arg-type]
     for some in _joined(sets):
         inside = sorted((job for one in some for job in sets[one]), key=lambda job: job.created)
         signs = sorted({text for one in some for text in _found_by(inside[0].setup, one)})
@@ -174,11 +174,11 @@ def _joined(sets: Mapping[Signs, Sequence[Job]]) -> list[list[Signs]]:
     }
     leader = {one: one for one in ordered}
 
-    def lead(one: Signs) -> Signs:
-        while leader[one] is not one:
-            leader[one] = leader[leader[one]]
-            one = leader[one]
-        return one
+    def lead(signs: Signs) -> Signs:
+        while leader[signs] is not signs:
+            leader[signs] = leader[leader[signs]]
+            signs = leader[signs]
+        return signs
 
     for first, second in _pairs(ordered):
         if (
@@ -236,7 +236,7 @@ def _of_name(first: Signs, second: Signs) -> float:
     shorter, longer = sorted((first, second), key=lambda one: len(one.stem))
     if shorter.stem != longer.stem and not (shorter.cut and longer.stem.startswith(shorter.stem)):
         return OTHER_NAME
-    doubtful = first.usual or second.usual or first.again != second.again
+    doubtful = first.usual or second.usual or first.retried != second.retried
     return USUAL_NAME if doubtful else SAME_NAME
 
 

@@ -103,7 +103,7 @@ def is_usual(name: str, stem: str, repository: str) -> bool:
     )
 
 
-def settled(stems: Mapping[str, int]) -> dict[str, str]:
+def stable_stems(stems: Mapping[str, int]) -> dict[str, str]:
     """Each stem with ``#`` for the parts that nearly every one of its runs has for itself.
 
     ``stems`` are those of one script with their numbers of jobs. A number that comes back, as of
@@ -116,7 +116,7 @@ def settled(stems: Mapping[str, int]) -> dict[str, str]:
     alike = defaultdict[tuple[str, ...], list[str]](list)
     for stem in jobs:
         alike[tuple(pattern for _, pattern in _parts(stem))].append(stem)
-    found = {key: to for group in alike.values() for key, to in _settled(group, jobs).items()}
+    found = {key: to for group in alike.values() for key, to in _stable_stems(group, jobs).items()}
     return {stem: found[ends.get(stem, stem)] for stem in stems}
 
 
@@ -143,7 +143,7 @@ def _parts(stem: str) -> Iterator[tuple[str, str]]:
         yield part, f"{counted[1]}{ANY}" if counted else ANY if has_digit else part
 
 
-def _settled(group: Sequence[str], stems: Mapping[str, int]) -> dict[str, str]:
+def _stable_stems(group: Sequence[str], stems: Mapping[str, int]) -> dict[str, str]:
     """Of stems that are alike: parts with few values stay, and set the runs apart."""
     rows = {stem: list(_parts(stem)) for stem in group}
     most = max(3, sum(stems[stem] for stem in group) / 2)
@@ -155,7 +155,9 @@ def _settled(group: Sequence[str], stems: Mapping[str, int]) -> dict[str, str]:
     for stem, row in rows.items():
         apart[tuple(row[place][0] for place in fixed)].append(stem)
     if len(apart) > 1:
-        return {key: to for some in apart.values() for key, to in _settled(some, stems).items()}
+        return {
+            key: to for some in apart.values() for key, to in _stable_stems(some, stems).items()
+        }
     return {
         stem: "-".join(
             part if place in fixed else pattern for place, (part, pattern) in enumerate(row)
@@ -165,5 +167,5 @@ def _settled(group: Sequence[str], stems: Mapping[str, int]) -> dict[str, str]:
 
 
 def own_part(stem: str) -> str:
-    """A settled stem without the parts that each run has for itself."""
+    """A stable stem without the parts that each run has for itself."""
     return "-".join(part for part in stem.split("-") if ANY not in part)

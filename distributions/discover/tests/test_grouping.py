@@ -9,7 +9,7 @@ from datetime import timedelta
 import pytest
 
 from compilegate_discover.grouping import group_jobs
-from compilegate_discover.names import settled, stem_of
+from compilegate_discover.names import stable_stems, stem_of
 from distributions.discover.tests.jobs import NOW, daily, read, record
 
 DAYS = 20
@@ -114,11 +114,11 @@ def test_another_instance_image_tag_and_setting_stay_in_the_group():
 
 def test_numbers_that_come_back_are_parts_of_names():
     stems = {f"net-{size}-{run}": 1 for size in (50, 101) for run in range(20)}
-    assert {"net-50-#", "net-101-#"} == set(settled(stems).values())
+    assert {"net-50-#", "net-101-#"} == set(stable_stems(stems).values())
     counted = {f"net-{run // 5}-{run % 5}": 1 for run in range(20)}
-    assert {"net-#-#"} == set(settled(counted).values())
+    assert {"net-#-#"} == set(stable_stems(counted).values())
     folds = {f"fold-{number}": 30 for number in range(5)}
-    assert folds.keys() == set(settled(folds).values())
+    assert folds.keys() == set(stable_stems(folds).values())
 
 
 def test_jobs_of_other_services_and_of_a_trial_are_left_out():
