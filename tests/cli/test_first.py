@@ -179,6 +179,14 @@ def test_a_script_without_a_seed_has_its_own_moved(call: Any, started: Path) -> 
     assert (1, []) == (last[0]["shift"], last[1])
 
 
+def test_a_seed_that_is_not_followed_is_not_passed(call: Any) -> None:
+    document = json.loads(call("--json", **{"none again": run()}).stdout)
+
+    assert document["seeds"]["another"] is False
+    names = value(document["workload"], "training.hyperparameters.argument_names")
+    assert {"batch_size": "bs", "learning_rate": "lr", "seed": None} == json.loads(names)
+
+
 def test_arguments_given_are_those_of_the_workload(call: Any) -> None:
     result = call("--", "--rounds", "5", "--no-cuda", "--data=small", "--lr", "0.5")
 
@@ -194,6 +202,7 @@ def test_a_compiled_run_that_fails_leaves_a_file_and_no_gain(call: Any) -> None:
     document = json.loads(call("--json", torch_compile=None).stdout)
 
     assert document["gain"] is None
+    assert document["no_gain_because"].startswith("compiled: ended without a training step")
     assert Path("job.yaml").exists()
     assert ["as it is", "compiled", "as it is, another seed"] == [
         one["run"] for one in document["runs"]

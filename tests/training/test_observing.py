@@ -53,11 +53,30 @@ def test_what_a_script_does_is_seen(name, code):
     parsers = seen.get("parsers") or []
     assert reader == (parsers[0]["reader"] if parsers else None)
     assert option is None or option in [one["name"] for one in parsers[0]["options"]]
-    assert samples == seen["loader"]["samples"]
+    assert samples == (seen["loader"] or {}).get("samples")
     assert metric is None or metric in seen["metrics"]
     assert ["float32"] == seen["weights"]
     assert seen["initial_weights"]
     assert len(seen["shapes"][0][1])
+
+
+def test_a_script_without_a_loader_has_a_few_seconds_to_report(code):
+    seen = observed(code, "nano.py", "--max_iters=1000000", steps=3)
+
+    assert "enough" == seen["ended"]["how"]
+    assert seen["loader"] is None
+    assert seen["lines"][-1][0] >= 3
+
+
+def test_a_script_that_trains_without_an_optimizer_is_not_waited_for(code):
+    (code / "own.py").write_text(
+        "import torch\nmodel = torch.nn.Linear(2, 1)\nwhile True:\n"
+        "    model(torch.ones(4, 2)).sum().backward()\n"
+    )
+    seen = observed(code, "own.py")
+
+    assert ("enough", []) == (seen["ended"]["how"], seen["steps"])
+    assert seen["calls"] > 0
 
 
 def test_a_compiled_run_says_which_steps_compiled(code):

@@ -7,6 +7,7 @@ from compilegate_runtime.launching.shortened import Shortened
 from compilegate_runtime.launching.steps import Enough
 
 FEWEST = 5  # steps, however long they take
+REPORTS_WITHIN_SECONDS = 5.0  # once its data has ended
 MOST_NAMED = 8  # tensors of a call
 
 
@@ -27,6 +28,12 @@ class Few(Shortened):
         """The batches of a loader, as many as a short run has."""
         self.loaders.setdefault(id(loader), loader)
         return super().batches(source, steps, loader)
+
+    def stepped(self, steps):
+        """A step is over; a script without a loader goes on a little, to report."""
+        over = steps.training_loader is None and self._done()
+        if over and self.seconds_over >= REPORTS_WITHIN_SECONDS:
+            raise Enough
 
     def _done(self):
         done = self._recorder.steps_done

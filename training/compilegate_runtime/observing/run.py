@@ -20,7 +20,7 @@ from compilegate_runtime.device import ScriptsDevice
 from compilegate_runtime.launching import frameworks, models
 from compilegate_runtime.launching.steps import Enough, Steps
 from compilegate_runtime.observing.arguments import Arguments
-from compilegate_runtime.observing.few import Few, SeenModels, loader_facts
+from compilegate_runtime.observing.few import REPORTS_WITHIN_SECONDS, Few, SeenModels, loader_facts
 from compilegate_runtime.observing.imports import Imports
 from compilegate_runtime.observing.observation import Observation
 from compilegate_runtime.seeds import seed_everything, shift_seeds
@@ -29,7 +29,6 @@ NO_TORCH = 3  # exit code
 MOST_WRITTEN = 100
 # More than any script accumulates gradients over.
 CALLS_WITHOUT_STEP = 100
-WITHOUT_DATA_SECONDS = 5.0
 WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 LONGEST_MESSAGE = 1000
 
@@ -117,7 +116,7 @@ class Watch:
 
         A script that evaluates once, after all of its epochs, has a few seconds to get there.
         """
-        if self._few.seconds_over < WITHOUT_DATA_SECONDS:
+        if self._few.seconds_over < REPORTS_WITHIN_SECONDS:
             return False
         return bool(self._seen.metrics) or any(
             step >= self._few.steps_until_end for step, _ in self._seen.lines[-5:]

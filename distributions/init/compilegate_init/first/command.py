@@ -186,7 +186,11 @@ def first(
     )  # fmt: skip
     if not as_json and is_interactive():
         answers = _asked(answers, read, seen, spread)
-    proposal = with_cap(proposed(read, seen, answers, words or [], spread), project.settings())
+    seeds = _seeds(runs)
+    proposal = with_cap(
+        proposed(read, seen, answers, words, spread, follows_seed=seeds["another"]),
+        project.settings(),
+    )
     sentence = (
         f"{script.name}, as compilegate first saw it here: {plural(len(seen.steps), 'step')} on "
         f"{seen.facts['device_name']}, Python {seen.facts['python']}, torch {seen.facts['torch']}."
@@ -199,8 +203,9 @@ def first(
         "file": str(file), "requirements": required, "workload": document_of(proposal),
         "todo": list(places(proposal, OPEN)), "assumed": list(places(proposal, ASSUMED)),
         "gain": gained.to_dict() if gained else None,
+        "no_gain_because": None if gained else _why_no_gain(runs, watch),
         "whole_run_seconds": _whole_run(runs, read), "spread": spread,
-        "seeds": _seeds(runs), "runs": [one.to_dict() for one in runs],
+        "seeds": seeds, "runs": [one.to_dict() for one in runs],
         "seen": _facts(seen, read), "wrote": _wrote(runs, script, place),
     }  # fmt: skip
     hours = answers.run_hours
@@ -301,6 +306,15 @@ def _gain(runs: Sequence[Run], answers: Answers, read: Description) -> Gain | No
     whole = _whole_run(runs, read)
     asked = AN_HOUR if answers.run_hours is None else 3600 * answers.run_hours
     return gain(pairs, [asked, *([whole] if whole else [])])
+
+
+def _why_no_gain(runs: Sequence[Run], watch: Watch) -> str:
+    """Of the first run that shows no steady steps."""
+    short = next((one for one in runs if one.seen.pace() is None), runs[0])
+    if short.seen.steps:
+        made = plural(len(short.seen.steps), "step")
+        return f"{short.name}: {made} are too few to be steady; --minutes or --steps gives more"
+    return f"{short.name}: {watch.why_not(short).problem}"
 
 
 def _whole_run(runs: Sequence[Run], read: Description) -> float | None:

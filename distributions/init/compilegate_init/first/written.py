@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -93,9 +94,19 @@ def corrected(read: Description, seen: Seen, words: Sequence[str]) -> Descriptio
 
 
 def proposed(
-    read: Description, seen: Seen, answers: Answers, words: Sequence[str], spread: float | None
+    read: Description,
+    seen: Seen,
+    answers: Answers,
+    words: Sequence[str],
+    spread: float | None,
+    *,
+    follows_seed: bool | None = None,
 ) -> Proposal:
-    """The file but its cap, each value with how it was seen; what is asked and open is TODO."""
+    """The file but its cap, each value with how it was seen; what is asked and open is TODO.
+
+    ``spread`` is how far the metric of two seeds lies apart, ``follows_seed`` whether they began
+    with different weights; None where that is not known.
+    """
     proposal: Proposal = {**propose(read, answers)}
     passed = passed_words(words, read.command_line)
     training = proposal["training"] = dict(proposal["training"])
@@ -108,6 +119,8 @@ def proposed(
     _size_and_rate(training, read, seen)
     values |= dict(_arguments(read, seen, passed, values))
     values |= dict(_length(read, seen, values))
+    if follows_seed is False and find(read, "seed"):
+        values["argument_names"] = _without_seed(values.get("argument_names"))
     proposal["shapes"] = dict(_shapes(seen, proposal["shapes"]))
     proposal["quality"] = _quality(proposal["quality"], read, seen, answers.margin, spread)
     _ask(proposal, answers)
@@ -153,6 +166,13 @@ def _arguments(
         yield "flags", Value(",".join(switches), "switches without a value, as given")
         for name in switches:
             yield name, Value(True, "as given")
+
+
+def _without_seed(names: Value | None) -> Value:
+    """The launcher then moves the seeds that the script sets itself."""
+    others = {} if names is None else json.loads(names.value)
+    note = _seen("another seed starts with the same weights, so its argument is not passed")
+    return Value(json.dumps({**others, "seed": None}), note)
 
 
 def _length(
