@@ -233,3 +233,50 @@ def test_an_arm_without_a_whole_job_shows_no_disagreement() -> None:
 )
 def test_a_gain_of_half_a_per_cent_is_seen_in_words(value: float, text: str) -> None:
     assert text == ratio(value)
+
+
+def on_other_nodes(doc: dict[str, Any]) -> None:
+    for run in runs(doc, stage="speed"):
+        run["node"] = "elsewhere"
+
+
+def whole(doc: dict[str, Any]) -> Any:
+    evidence = read_evidence(doc)
+    return estimate_whole_job(evidence.candidates[0], evidence)
+
+
+def test_blocks_count_by_what_was_learned_of_them_but_never_as_whole_jobs() -> None:
+    assumed, learned, apart = trial(), trial(), trial()
+    for doc in (learned, apart):
+        doc["plan"]["spreads"] |= {"block": CALM, "unseen": {**CALM, "sd": 1e-4}}
+    for doc in (assumed, learned):
+        for run in runs(doc, stage="speed"):  # so that blocks are not copies
+            run["step_seconds"] = [x * (1 + run["block"] / 2000) for x in run["step_seconds"]]
+    on_other_nodes(apart)
+
+    assert whole(learned).predicted.variance < whole(assumed).predicted.variance / 100
+    assert whole(apart).predicted.variance > whole(assumed).predicted.variance
+    assert (0.01, 0.02) == (whole(learned).disagreement, whole(assumed).disagreement)
+
+
+@pytest.mark.parametrize(("errors", "verdict"), [(2.8, "continue"), (3.3, "promote")])
+def test_a_look_has_its_share_of_the_error_of_a_loss_of_money_too(
+    errors: float, verdict: str
+) -> None:
+    """At the third of five looks: t(1 - 0.0125) = 2.59, t(1 - 0.00625) = 2.98."""
+    gain = math.exp(errors * 0.004 * math.sqrt(2 / 5))
+    doc = trial(speedup=gain, sd=0.004, learned={**CALM, "sd": 0.004})
+
+    assert verdict == judge(doc).verdict
+
+
+def test_blocks_that_agree_with_whole_jobs_show_no_disagreement_and_those_apart_nothing() -> None:
+    doc = trial(speedup=1.02, sd=0.01)
+    evidence = read_evidence(doc)
+    agreeing = measured_spreads(evidence.candidates[0], evidence, G5)
+    on_other_nodes(doc)
+    evidence = read_evidence(doc)
+    apart = measured_spreads(evidence.candidates[0], evidence, G5)
+
+    assert (0.0, 1) == (agreeing.unseen.squares, agreeing.unseen.runs)
+    assert (0, 0, 10) == (apart.block.runs, apart.unseen.runs, apart.whole_job.runs)

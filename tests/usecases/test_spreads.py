@@ -79,12 +79,16 @@ def test_a_plan_without_anything_to_learn_from_says_nothing_of_spreads(services:
 def test_other_workloads_of_the_deployment_tell_what_the_workload_does_not(services: Any) -> None:
     for name in ("a", "b"):
         shown = Measured(MACHINE, whole_job=Sample(8 * 0.002**2, 8, 10))
-        write(services, name, decided("t1", services.clock.now(), spreads=shown))
-        write(services, name, decided("t2", services.clock.now(), spreads=shown))
+        wild = Measured(MACHINE, whole_job=Sample(8.0, 8, 10))
+        for trial, spread in (("t0", wild), ("t1", shown), ("t2", shown)):
+            at = services.clock.now() - 9 + int(trial[1])
+            write(services, name, decided(trial, at, spreads=spread))
+        write(services, name, decided("t3", services.clock.now(), spreads=shown))
         fold_workload(name, services)
     found = spreads(services).whole_job
 
-    assert (INSTANCE, 40, 2) == (found.source, found.runs, found.workloads)
+    assert (INSTANCE, 60, 2) == (found.source, found.runs, found.workloads)
+    assert found.sd < 0.003
 
 
 def test_a_decided_trial_leaves_what_later_ones_learn_from(services: Any) -> None:
