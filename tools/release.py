@@ -131,10 +131,7 @@ def distribution(wheel: Path) -> tuple[Component, frozenset[str]]:
 def pinned(locks: tuple[str, ...]) -> list[Pinned]:
     """The libraries of one resolution."""
     text = "\n".join((ROOT / "requirements" / f"{lock}.lock").read_text() for lock in locks)
-    return [
-        Pinned(library(pin), frozenset(VIA.findall(pin["rest"])))
-        for pin in PIN.finditer(text)
-    ]
+    return [Pinned(library(pin), frozenset(VIA.findall(pin["rest"]))) for pin in PIN.finditer(text)]
 
 
 def library(pin: re.Match[str]) -> Component:

@@ -12,7 +12,7 @@ from distributions.localcloud.tests.state_language_cases import (
     DISTRIBUTED,
     chain,
     jsonata,
-    one,
+    single_state,
     task,
 )
 
@@ -21,14 +21,14 @@ pytestmark = pytest.mark.e2e
 
 def test_distributed_map_reads_a_table_from_s3(machines, trainer):
     trainer.put("table.csv", b"a,b\n1,2\n3,4\n")
-    definition = one(
+    definition = single_state(
         "Map",
         ItemReader={
             "Resource": "arn:aws:states:::s3:getObject",
             "ReaderConfig": {"InputType": "CSV", "CSVHeaderLocation": "FIRST_ROW"},
             "Parameters": {"Bucket": BUCKET, "Key": "table.csv"},
         },
-        ItemProcessor={**DISTRIBUTED, **one("Pass")},
+        ItemProcessor={**DISTRIBUTED, **single_state("Pass")},
     )
 
     assert machines.run(definition)["out"] == [{"a": "1", "b": "2"}, {"a": "3", "b": "4"}]
@@ -74,7 +74,7 @@ def test_optimised_integrations_of_dynamodb_sns_and_eventbridge(machines, client
 def test_nested_execution_returns_its_output(machines, client):
     child = client("stepfunctions").create_state_machine(
         name=f"child-{uuid.uuid4().hex[:8]}",
-        definition=json.dumps(one("Pass", Result={"c": 1})),
+        definition=json.dumps(single_state("Pass", Result={"c": 1})),
         roleArn=ROLE,
     )["stateMachineArn"]
     nested = task("states:startExecution.sync:2", Parameters={"StateMachineArn": child})
@@ -87,7 +87,7 @@ def test_nested_execution_returns_its_output(machines, client):
     [
         {"StartAt": "Nowhere", "States": {"A": BRANCH}},
         {"StartAt": "A", "States": {"A": {"Type": "Pass", "Next": "Nowhere"}}},
-        jsonata(one("Pass", Output="{% $states.input. %}")),
+        jsonata(single_state("Pass", Output="{% $states.input. %}")),
         {"States": {}},
     ],
     ids=["unknown start", "unknown next", "broken JSONata", "no start"],
@@ -113,11 +113,11 @@ def test_single_state_can_be_tried(client):
 
 @pytest.mark.xfail(strict=True, reason="moto's grammar does not know ItemBatcher")
 def test_distributed_map_batches_items(machines):
-    definition = one(
+    definition = single_state(
         "Map",
         ItemsPath="$.xs",
         ItemBatcher={"MaxItemsPerBatch": 2},
-        ItemProcessor={**DISTRIBUTED, **one("Pass")},
+        ItemProcessor={**DISTRIBUTED, **single_state("Pass")},
     )
 
     assert machines.run(definition, {"xs": [1, 2, 3]})["status"] == "SUCCEEDED"
@@ -125,7 +125,7 @@ def test_distributed_map_batches_items(machines):
 
 @pytest.mark.xfail(strict=True, reason="ministack does not know RedriveExecution")
 def test_failed_execution_can_be_redriven(machines, client):
-    result = machines.run(one("Fail", Error="x"))
+    result = machines.run(single_state("Fail", Error="x"))
 
     assert client("stepfunctions").redrive_execution(executionArn=result["executionArn"])
 
