@@ -223,6 +223,8 @@ def _filled(own: Value | None, other: Value | None) -> Any:
         return replace(own, value={k: _filled(mine.get(k), theirs.get(k)) for k in mine | theirs})
     if other is None or other.origin == OPEN or (own is not None and own.origin != OPEN):
         return other if own is None else own
+    if other.origin == ASSUMED:
+        return other
     return replace(other, note=f"in the code{f', {other.note}' if other.note else ''}")
 
 
