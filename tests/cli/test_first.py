@@ -157,6 +157,17 @@ def test_the_gain_of_the_hours_that_were_given_is_said_beside_that_of_the_steps(
     assert document["here"] < 1 < at["speedup"]
 
 
+def test_the_screen_says_the_gain_of_both_lengths_and_from_when_it_pays(call: Any) -> None:
+    text = " ".join(call("--run-hours", "2").stdout.split())
+
+    assert re.search(r"Here, 20 steps: 0\.\d+x\. Your run of 2 h on this machine: 1\.9\dx, ", text)
+    assert "By the estimate it pays from 24 s on." in text
+    assert "do not tell" not in text
+    alike = " ".join(call(torch_compile=run(slow=(0,))).stdout.split())
+    assert "A run of 60 min on this machine" in alike
+    assert "So few runs do not tell whether compiling pays at this length." in alike
+
+
 def test_the_runs_differ_in_compiler_and_seed_alone(call: Any, started: Path) -> None:
     assert 0 == call("--steps", "7", "--", "--bs", "64").exit_code
 
