@@ -193,8 +193,7 @@ class TrialWatcher(Watcher):
     def read(self) -> View:
         """The trial as it is now."""
         state = self._cloud.executions.describe(self.arn)
-        if self._plan is None:
-            self._plan = find_plan(self._cloud.services.store, self.trial)
+        self._plan = self._plan or find_plan(self._cloud.services.store, self.trial)
         if self._plan is None:
             return View(self.trial, state, (), (), self._stage(state, ()))
         arms = self._plan.arms
