@@ -246,6 +246,9 @@ ENDINGS: dict[str, tuple[dict[str, Any], Ended, str]] = {
     "all memory": ({}, cut(Cut.MEMORY), "smaller batch"),
     "forks": ({}, cut(Cut.PROCESSES), "workers"),
     "terminal": (error("EOFError", "EOF when reading a line"), left(0), "terminal"),
+    "terminal's size": (
+        {**error("ValueError", "not enough values"), "asks_terminal": True}, left(0), "stty",
+    ),
     "file": (error("FileNotFoundError", "No such file: 'x'"), left(0), "does not find its data"),
     "data set": (error("RuntimeError", "Dataset not found."), left(0), "does not find its data"),
     "network": (error("URLError", "<urlopen error>"), left(0), "download"),
@@ -269,8 +272,8 @@ ENDINGS: dict[str, tuple[dict[str, Any], Ended, str]] = {
 @pytest.mark.parametrize("name", ENDINGS)
 def test_each_way_to_end_has_its_cause_and_fix(name: str) -> None:
     ending, ended, words = ENDINGS[name]
-    calls = ending.pop("calls", 0)
-    facts = {"ended": ending, "calls": calls} if ending else {}
+    about = {key: ending.pop(key) for key in ("calls", "asks_terminal") if key in ending}
+    facts = {"ended": ending, **about} if ending else {}
     problem = causes.why_not(Path("train.py"), Seen(facts), ended, Path("python"))
 
     assert words in str(problem)

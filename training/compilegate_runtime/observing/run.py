@@ -187,10 +187,12 @@ class Watch:
         )  # fmt: skip
 
     def _watch_files(self):
-        """Note what the script opens to write; nothing is kept from it."""
+        """Note what the script opens to write, and whether it asks for a terminal's size."""
         wrote, out = self._seen.facts["wrote"], str(self._settings["out"])
 
         def audit(event, arguments):
+            if event == "subprocess.Popen" and "stty" in str(arguments[1]):
+                self._seen.facts["asks_terminal"] = True
             if event != "open" or len(wrote) >= MOST_WRITTEN:
                 return
             path, _, flags = arguments

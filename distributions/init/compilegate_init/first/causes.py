@@ -69,6 +69,9 @@ def _why(seen: Seen, ended: Ended, python: Path) -> tuple[str, str]:
     for is_so, problem, fix in (
         (error == "ModuleNotFoundError", f"imports a package that its Python lacks: {text}{at}",
          _install(seen, message, python)),
+        (bool(seen.facts.get("asks_terminal")) and bool(error),
+         f"asks a terminal for its size (stty), and neither a job nor this run has one: {text}{at}",
+         "take it from shutil.get_terminal_size() in the code"),
         (error == "EOFError", f"reads from a terminal, and there is none here: {text}{at}",
          "give its answer as an argument after --, or as its default in the code"),
         (bool(error) and bool(_GPU.search(text)), f"asks for a GPU, which is not here: {text}{at}",
