@@ -82,13 +82,13 @@ def started(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def call(invoke: Invoke, tmp_path: Path, started: Path) -> Any:
-    def calling(*words: str, **changes: Any) -> Any:
+    def calling(*words: str, stdin: str | None = None, **changes: Any) -> Any:
         python = tmp_path / "python"
         text = PYTHON.format(executable=sys.executable, plan=plan(**changes), started=str(started))
         python.write_text(text)
         python.chmod(0o755)
         (tmp_path / "job.py").write_text(SCRIPT)
-        return invoke("first", "job.py", "--python", python, "--force", *words)
+        return invoke("first", "job.py", "--python", python, "--force", *words, stdin=stdin)
 
     return calling
 
@@ -141,6 +141,22 @@ def test_what_no_person_says_is_todo_and_no_guess(call: Any) -> None:
              "schedule.run_hours", "quality.margin"}  # fmt: skip
     assert asked == set(document["todo"])
     assert "two seeds differ by 0.5 here" in Path("job.yaml").read_text()
+
+
+def test_on_a_terminal_only_what_cannot_be_seen_is_asked(
+    call: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("compilegate_init.first.command.is_interactive", lambda: True)
+
+    result = call("--runs-per-week", "5", stdin="\nfoo\n2\n\n")
+
+    assert 0 == result.exit_code, result.output
+    workload = load_yaml(Path("job.yaml"))
+    assert {"runs_per_week": 5, "run_hours": 2} == workload["schedule"]
+    assert "ml.g5.xlarge" == workload["training"]["instance_type"]
+    assert 1 == workload["quality"]["margin"]
+    assert "(here 81.5, two seeds differ by 0.5) [1.0]" in " ".join(result.stdout.split())
+    assert "TODO" not in Path("job.yaml").read_text()
 
 
 def test_the_gain_of_the_hours_that_were_given_is_said_beside_that_of_the_steps(call: Any) -> None:
@@ -255,6 +271,10 @@ ENDINGS: dict[str, tuple[dict[str, Any], Ended, str]] = {
     "package": (
         error("ModuleNotFoundError", "No module named 'cv2'", module="cv2"), left(0),
         "pip install opencv-python",
+    ),
+    "requirement": (
+        error("ModuleNotFoundError", "Requirement 'x[y]>=4.2' not met."), left(0),
+        "pip install 'x[y]>=4.2'",
     ),
     "GPU": (
         error("AssertionError", "Torch not compiled with CUDA enabled"), left(0), "asks for a GPU",

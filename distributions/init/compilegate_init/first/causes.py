@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -128,8 +129,9 @@ def _cut(ended: Ended) -> tuple[str, str]:
 
 
 def _install(seen: Seen, message: str, python: Path) -> str:
-    module = str(seen.ended.get("module") or message.rpartition(" ")[2]).strip("'")
-    package = NAMES["installed_as"].get(module, module.partition(".")[0])
+    quoted = re.findall("'([^']+)'", message) or [message]  # or a requirement, with its release
+    name = str(seen.ended.get("module") or "").partition(".")[0] or quoted[0]
+    package = shlex.quote(NAMES["installed_as"].get(name, name))
     return (
         f"install it ({python} -m pip install {package}), or name a Python that has it with "
         "--python"
