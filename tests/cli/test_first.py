@@ -285,6 +285,8 @@ ENDINGS: dict[str, tuple[dict[str, Any], Ended, str]] = {
     "no torch": ({}, left(3), "no torch"),
     "signal": ({}, left(-11), "signal 11"),
     "no optimizer": ({"how": "enough", "calls": 300}, left(0), "no optimizer of torch.optim"),
+    "slow to compile": ({"calls": 1}, cut(Cut.TIME), "--minutes"),
+    "download": (error("RuntimeError", "Error downloading x.gz:"), left(0), "could not download"),
     "no training": ({"how": "finished"}, left(0), "without a training step"),
 }  # fmt: skip
 

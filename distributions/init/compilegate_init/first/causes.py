@@ -14,6 +14,8 @@ from compilegate_init.first.seen import Seen
 from compilegate_init.proposal import NAMES
 
 NO_TORCH = 3  # training/compilegate_runtime/observing/run.py
+# Calls of a model without a step; one alone may take long, as it does where it is compiled.
+FEWEST_CALLS = 10
 USAGE = 2  # what argparse ends with
 _GPU = re.compile(
     r"CUDA|NVIDIA|no kernel image|HIP GPU|invalid device ordinal|expected a cuda|nccl", re.I
@@ -30,6 +32,7 @@ _MISSING_DATA = re.compile(
     r"dataset not found|not found or corrupted|no such file|couldn't find|can't load|"
     r"cannot find the requested|does not exist", re.I,
 )  # fmt: skip
+_DOWNLOAD = re.compile(r"download|could not resolve|name resolution", re.I)
 # The last line of a traceback.
 _RAISED = re.compile(r"^(?:[\w.]+\.)?(\w+(?:Error|Exception|Exit|NotFound)): ?(.*)$")
 
@@ -42,9 +45,10 @@ def why_not(script: Path, seen: Seen, ended: Ended, python: Path) -> InvalidInpu
 
 def _without_optimizer(seen: Seen) -> tuple[str, str] | None:
     """Of a script that trains by itself; None of any other."""
-    if seen.facts.get("calls") and not seen.ended.get("error"):
+    calls = seen.facts.get("calls") or 0
+    if calls >= FEWEST_CALLS and not seen.ended.get("error"):
         return (
-            f"calls its model for training ({seen.facts['calls']} times), and no optimizer of "
+            f"calls its model for training ({calls} times), and no optimizer of "
             "torch.optim takes a step, by which steps are counted",
             "give the argument with which it uses one after --, or let it use one",
         )
@@ -81,7 +85,7 @@ def _why(seen: Seen, ended: Ended, python: Path) -> tuple[str, str]:
         (error in _NO_DATA or bool(_MISSING_DATA.search(message)),
          f"does not find its data: {text}{at}",
          "give its place by the script's own argument after --, from the folder that you are in"),
-        (error in _NETWORK or "resolve" in message,
+        (error in _NETWORK or bool(_DOWNLOAD.search(message)),
          f"could not download what it needs: {text}{at}",
          "bring it here first and name its place after --"),
         (error in ("MemoryError", "OutOfMemoryError"), f"ran out of memory: {text}{at}",
