@@ -5,9 +5,6 @@ import functools
 import sys
 from pathlib import Path
 
-# Bound to a release of torch: another release of them would bring another torch.
-FRAMEWORKS = ("jax", "flax", "tensorflow", "keras", "torch", "lightning", "transformers")
-
 
 class Imports:
     """The top-level names that files below ``folder`` import; ``after`` is called after each."""
@@ -45,7 +42,7 @@ class Imports:
         packages = {}
         for name in sorted(self.names):
             file = getattr(sys.modules.get(name), "__file__", None)
-            own = file is not None and Path(file).resolve().is_relative_to(self._folder)
+            own = file is not None and Path(self._folder) in Path(file).resolve().parents
             if name in standard or name == "compilegate_runtime" or (own and name not in owners):
                 continue
             packages[name] = owners.get(name, [None, None])

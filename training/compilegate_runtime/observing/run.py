@@ -142,7 +142,8 @@ class Watch:
                 )
 
     def _planned(self, by, steps):
-        self._seen.facts.update(managed=by, planned_steps=steps if steps > 0 else None)
+        whole = steps if steps > 0 and by == "trainer" else None  # Lightning counts the few
+        self._seen.facts.update(managed=by, planned_steps=whole)
 
     def _count_compiling(self):
         """Leave compiling to this run, and note where the script compiles itself."""
