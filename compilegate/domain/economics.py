@@ -85,10 +85,7 @@ def break_even_seconds(overhead_seconds: float, speedup: float) -> float | None:
 
 @dataclass(frozen=True)
 class AtLength:
-    """What runs of ``seconds`` without a compiler would gain, as a ratio of times.
-
-    ``pays_from_seconds`` is None where no run is long enough.
-    """
+    """What a run of ``seconds`` would gain; ``pays_from_seconds`` None: no run is long enough."""
 
     seconds: float
     speedup: float

@@ -66,12 +66,29 @@ def _why(seen: Seen, ended: Ended, python: Path) -> tuple[str, str]:
             f"was ended by signal {-ended.code}, as by a crash in native code or a lack of memory",
             "run it by itself to see why; a smaller batch after -- needs less",
         )
+    for is_so, problem, fix in (*_of_errors(seen, ended, python), *_of_exits(seen, ended)):
+        if is_so:
+            return problem, fix
+    if ended.code:
+        return f"ended with exit code {ended.code}: {_last(ended.tail)}", "run it by itself first"
+    return (
+        "ended without a training step: a step is a call of a torch.nn.Module in training mode "
+        "followed by the step of an optimizer of torch.optim",
+        "name the file that trains, or give the arguments with which it does after --",
+    )
+
+
+Cause = tuple[bool, str, str]  # whether it is so, the problem, and the fix
+
+
+def _of_errors(seen: Seen, ended: Ended, python: Path) -> tuple[Cause, ...]:
+    """What the class and the message of an exception say, the surest first."""
     error, message = str(seen.ended.get("error") or ""), str(seen.ended.get("message") or "")
     if not error and not seen.ended.get("how"):
         error, message = _raised(ended.tail)
     at = f" ({seen.ended['at']})" if seen.ended.get("at") else ""
     text = f"{error}: {message}".rstrip(": ").split("\n")[0][:300]
-    for is_so, problem, fix in (
+    return (
         (error == "ModuleNotFoundError", f"imports a package that its Python lacks: {text}{at}",
          _install(seen, message, python)),
         (bool(seen.facts.get("asks_terminal")) and bool(error),
@@ -93,6 +110,12 @@ def _why(seen: Seen, ended: Ended, python: Path) -> tuple[str, str]:
         (bool(error), f"ended before its first training step: {text}{at}",
          "run it by itself until it trains; compilegate first runs it in the folder that you are "
          "in, with the arguments after --"),
+    )  # fmt: skip
+
+
+def _of_exits(seen: Seen, ended: Ended) -> tuple[Cause, ...]:
+    """What the code says with which a script ended itself."""
+    return (
         (seen.ended.get("how") == "exit" and seen.ended.get("code") == USAGE,
          f"ended with exit code {USAGE}: {_last(ended.tail)}",
          "give the arguments that it requires after --, as on its own command line"),
@@ -102,16 +125,7 @@ def _why(seen: Seen, ended: Ended, python: Path) -> tuple[str, str]:
         (seen.ended.get("how") == "exit",
          f"ended with exit code {seen.ended.get('code')} before its first training step: "
          f"{_last(ended.tail)}", "run it by itself until it trains"),
-    ):  # fmt: skip
-        if is_so:
-            return problem, fix
-    if ended.code:
-        return f"ended with exit code {ended.code}: {_last(ended.tail)}", "run it by itself first"
-    return (
-        "ended without a training step: a step is a call of a torch.nn.Module in training mode "
-        "followed by the step of an optimizer of torch.optim",
-        "name the file that trains, or give the arguments with which it does after --",
-    )
+    )  # fmt: skip
 
 
 def _cut(ended: Ended) -> tuple[str, str]:
