@@ -362,7 +362,11 @@ def test_the_code_fills_what_jobs_do_not_say(discover, tmp_path):
     assert fresh == updated
 
 
-@pytest.mark.parametrize("body", [b"", bundle(__up="x"), bundle(**{"..__up.py": "x"}), b"\x1f\x8b"])
+@pytest.mark.parametrize(
+    "body",
+    [b"", bundle(__up="x"), bundle(**{"..__up.py": "x"}), b"\x1f\x8b"],
+    ids=["empty", "no script", "outside", "cut off"],
+)
 def test_a_bundle_that_cannot_be_read_is_said(discover, tmp_path, body):
     source = {"sagemaker_submit_directory": "s3://code/x/sourcedir.tar.gz"}
     jobs = daily(names_of("sdk v2", "plain"), settings=source)
