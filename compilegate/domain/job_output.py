@@ -17,8 +17,7 @@ from typing import Any
 
 from compilegate.domain.errors import InvalidEvidenceError, shown
 from compilegate.domain.fields import LARGEST
-from compilegate.domain.formats import number
-from compilegate.domain.judging.evidence import FullRun, SpeedRun
+from compilegate.domain.judging.evidence import FullRun, SpeedRun, reported
 from compilegate.domain.judging.evidence_file import read_full_run, read_speed_run
 from compilegate.domain.judging.outcomes import outcomes_document
 from compilegate.domain.outside import shorten
@@ -206,7 +205,7 @@ def quality_run(output: JobOutput, *, job: str, metric: str, others: Sequence[st
         **_checks(summary),
     }
     if others:
-        record["metrics"] = {name: number(metrics.get(name)) for name in others if finished}
+        record["metrics"] = {name: reported(metrics.get(name)) for name in others if finished}
     if finished and summary.get("examining") is True:
         record["examining"] = True
     outcomes = summary.get("outcomes")

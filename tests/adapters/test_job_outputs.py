@@ -98,15 +98,17 @@ def test_what_a_run_started_from_and_ended_with_reaches_the_evidence() -> None:
 @pytest.mark.parametrize("finished", [True, False])
 def test_the_other_metrics_that_are_asked_for_stand_beside_the_first(finished: bool) -> None:
     """One that the job lacks is the judge's to name: the run stays a record."""
-    values = {"eval_loss": 1.0, "top5": 0.9, "gap": "0.1", "unasked": 3.0}
+    unusable = {"gap": "0.1", "perplexity": -1e300, "tokens": 10**400}
+    values = {"eval_loss": 1.0, "top5": 0.9, **unusable, "unasked": 3.0}
     summary = json.dumps({**SUMMARY, "finished": finished, "metrics": values}).encode()
     output = read(tarball({"evidence/summary.json": summary}))
-    run = quality_run(output, job="j", metric="eval_loss", others=("top5", "gap"))
+    run = quality_run(output, job="j", metric="eval_loss", others=("top5", *unusable))
     alone = quality_run(output, job="j", metric="eval_loss")
+    top5 = 0.9 if finished else None
 
-    assert ({"top5": 0.9, "gap": None} if finished else {}) == run.record["metrics"]
+    assert ({"top5": 0.9, **dict.fromkeys(unusable)} if finished else {}) == run.record["metrics"]
     assert {**alone.record, "metrics": run.record["metrics"]} == run.record
-    assert [0.9 if finished else None, None] == [run.by(one).metric for one in ("top5", "gap")]
+    assert [top5, None] == [run.by(one).metric for one in ("top5", "perplexity")]
 
 
 @pytest.mark.parametrize("key", ["metrics", "compiler", "fingerprint"])

@@ -82,6 +82,8 @@ def states(decision: Decision) -> list[tuple[str, str | None]]:
         (lambda mine, n: None, 0.0, "inconclusive", "guardrail_unreported", "unreported"),
         (lambda mine, n: float("nan") if mine and n == 4 else 0.9 + n / 1000, 0.0, "inconclusive",
          "guardrail_unreported", "unreported"),
+        (lambda mine, n: 1e300 if mine and n == 4 else 0.9 + n / 1000, 0.0, "inconclusive",
+         "guardrail_unreported", "unreported"),
     ],
 )  # fmt: skip
 def test_a_promotion_needs_the_first_metric_and_every_guardrail(

@@ -58,7 +58,10 @@ def test_identity_does_not_excuse_slow_full_jobs():
     for run in runs(doc):
         run["wall_seconds"] = runs(doc, "baseline")[0]["wall_seconds"]
 
-    assert Verdict.PROMOTE != judge(doc).verdict
+    decision = judge(doc)
+
+    assert Verdict.PROMOTE != decision.verdict
+    assert ("full_run_disagrees", "weights_identical") == (decision.codes[0], decision.codes[-1])
 
 
 def one(key: str, value: Any, *arms: str) -> Callable[[Document], None]:

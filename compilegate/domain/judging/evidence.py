@@ -19,11 +19,13 @@ from compilegate.domain.compilers import compiler_named
 from compilegate.domain.decision import SHADOW
 from compilegate.domain.expected import Section, key
 from compilegate.domain.faults import FaultTable
+from compilegate.domain.fields import LARGEST
 from compilegate.domain.formats import number
 from compilegate.domain.judging.checks import Check, read_check
 from compilegate.domain.judging.outcomes import Outcomes, read_outcomes
 from compilegate.domain.judging.steady_state import Segment, analyse
 from compilegate.domain.optional import without_none
+from compilegate.domain.outside import is_figure
 from compilegate.domain.records.production import TEAM
 from compilegate.domain.spreads import ASSUMED, Spreads
 from compilegate.domain.workload.model import BASELINE, QUALITY_RUNS, Policy
@@ -192,11 +194,10 @@ class FullRun(Run):
         return None if end == self.initial_weights else end
 
     def by(self, metric: str) -> FullRun:
-        """The run with another metric that it recorded; None where that is no finite number."""
+        """The run with another metric that it recorded, as ``reported``."""
         values = self.record.get("metrics")
-        return replace(
-            self, metric=number(values.get(metric)) if isinstance(values, Mapping) else None
-        )
+        value = values.get(metric) if isinstance(values, Mapping) else None
+        return replace(self, metric=reported(value))
 
     def recorded_as(self, **keys: Any) -> FullRun:
         """The run with these fields, in its record as well."""
@@ -406,6 +407,12 @@ class Evidence:
         """The arm's price per hour over the baseline's; 1 where either is unknown."""
         rate = self.baseline.usd_per_hour
         return 1.0 if rate is None or arm.usd_per_hour is None else arm.usd_per_hour / rate
+
+
+def reported(value: Any) -> float | None:
+    """A metric as a job or a document has it; None for what the judge cannot compute with."""
+    is_usable = is_figure(value) and not isinstance(value, bool) and abs(value) <= LARGEST
+    return float(value) if is_usable else None
 
 
 def finished(runs: Sequence[FullRun]) -> list[FullRun]:

@@ -303,10 +303,10 @@ def _quality_finding(
         objection = _not_worth_going_on(passed, evidence, design)
         verdict = Verdict.INCONCLUSIVE if objection else verdict
     reasons = [*passed.reasons, *reasons, *([objection] if objection else [])]
-    if quality.identity and quality.identity.proven:
-        reasons.append(Reason("weights_identical", f"{name}: {quality.identity.words}", name))
     if verdict is not Verdict.PROMOTE:  # what decides comes first
         reasons.reverse()
+    if quality.identity and quality.identity.proven:
+        reasons.append(Reason("weights_identical", f"{name}: {quality.identity.words}", name))
     if plan.asked_quality_runs not in (None, evidence.policy.quality_runs):
         why = plan.runs_as_shadow_because
         text = (
