@@ -58,6 +58,8 @@ from compilegate.domain.reasons import Reason
 WORSE_LEVEL = 0.007
 # A loss as unlikely as this by chance ends the arm at any number of runs.
 BEYOND_DOUBT = 0.0005
+# Nor do pairs that trained the same model overrule so clear a loss of all runs together.
+CONTRADICTED = 0.01
 DOUBT_DF = 3
 # Give up where the last look would pass with less than this chance.
 FUTILE = 0.15
@@ -133,10 +135,12 @@ def look_reached(samples: Samples, design: Design) -> int | None:
     return max(there, default=None)
 
 
-def _beyond_doubt(compared: Comparison, margin: float, design: Design) -> bool:
+def _beyond_doubt(
+    compared: Comparison, margin: float, design: Design, level: float = BEYOND_DOUBT
+) -> bool:
     if compared.df < DOUBT_DF or compared.spread == 0 or compared.difference > -margin / 2:
         return False
-    return compared.p_worse <= BEYOND_DOUBT / design.metrics
+    return compared.p_worse <= level / design.metrics
 
 
 def underpowered(samples: Samples, margin: float, design: Design) -> QualityFinding | None:
@@ -275,7 +279,9 @@ def judge_quality_of(arm: Arm, evidence: Evidence, design: Design) -> QualityFin
     """The gate's finding, or that quality is held where identity proves what it leaves open."""
     identity = identity_of(arm, evidence.baseline)
     finding = replace(judge_full_runs(arm, evidence, design), identity=identity)
-    if identity is None or not identity.proven or finding.outcome in DECIDED:
+    compared, margin = finding.comparison, evidence.quality.margin
+    contradicted = compared and _beyond_doubt(compared, margin, design, CONTRADICTED)
+    if identity is None or not identity.proven or contradicted or finding.outcome in DECIDED:
         return finding
     return replace(
         finding,
