@@ -19,6 +19,10 @@ from tests.frozen.evidence import trial
 from tools.archive_judge import archive
 
 OLD_NAMES = {"min_mean_speedup": "promote_speedup", "min_proven_speedup": "reject_speedup"}
+OLD_CODES = {
+    "speed_unsettled": "speed_needs_blocks",
+    "quality_unsettled": "quality_needs_runs",
+}
 FLAG = "/compilegate/prod/workloads/lm/compiler"
 
 
@@ -53,6 +57,9 @@ def test_what_0_2_0_decided_is_repeated_and_is_decided_today(number: int) -> Non
             policy[old] = policy.pop(name)
     then = judges.decide("2.1.0", {**evidence, "policy": policy}, FLAG)
     known = {"check": "f", "bounds": {"cpu.gradients.single": 9.0}, "classes": []}
+
+    for reason in then["reasons"]:
+        reason["code"] = OLD_CODES.get(reason["code"], reason["code"])
 
     assert "2.1.0" == then["judge_version"]
     for judged in (evidence, {**evidence, "equivalence": known}):
