@@ -231,6 +231,8 @@ def test_an_axis_of_one_value_still_has_a_length():
     for value in (0.0, 5.0, -2.0):
         alone = axis("x", [value])
         assert alone.low < value < alone.high
+    for value in (0.0, 5.0, -2.0):  # zeros alone: sums of runs whose metric never differs
+        assert axis("x", [value], from_zero=True).low < axis("x", [value], from_zero=True).high
 
 
 def test_arms_differ_in_marker_and_dash_as_well_as_in_colour():

@@ -208,7 +208,7 @@ def axis(
     low, high = min(seen), max(seen)
     span = (high - low) or abs(high) or 1.0
     first = low if from_zero and low == 0 else low - room * span
-    last = high if from_zero and high == 0 else high + room * span
+    last = high if from_zero and high == 0 > low else high + room * span
     return Axis(title, first, last, round_ticks(first, last, TICKS, show), grid)
 
 
