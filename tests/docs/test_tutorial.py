@@ -1,0 +1,65 @@
+"""The tutorial's commands exist and went as the page says; its script trains."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+from compilegate.cli.main import app
+from tools.docs.tutorial import PAGE, RECORDED, parts
+
+
+def test_every_command_is_one_of_today_s() -> None:
+    page = [text for kind, text in parts(PAGE.read_text()) if kind == "console"]
+    called = re.findall(r"compilegate ([^|>;`\n]+)", "\n".join(page))
+
+    assert len(called) > 10
+    for words in called:
+        _parse(shlex.split(words))
+
+
+def _parse(words: list[str]) -> None:
+    """Raises for a command, option or argument that there is not."""
+    command: Any = typer.main.get_command(app)
+    while hasattr(command, "get_command"):
+        name, *words = words
+        command = command.get_command(None, name)
+        assert command, name
+    command.make_context(name, list(words))
+
+
+def test_the_recorded_run_went_as_the_page_says() -> None:
+    """Not worth it by what is assumed, turned on by a trial, turned off by production."""
+    done = json.loads(RECORDED.read_text())["commands"]
+    printed = {one["command"]: one for one in done}
+    (trial,) = (one for name, one in printed.items() if " run forecast.yaml" in name)
+    (broken,) = (one for name, one in printed.items() if name.startswith("while"))
+    (changes,) = (one for name, one in printed.items() if "flag history" in name)
+
+    assert "turn it on (promote)" in trial["output"]
+    assert "flag off (reverted)" in " ".join(broken["output"].split())
+    assert ["off (reverted)", "on (probation)"] == re.findall(
+        r"-> (o\w+ \(\w+\))", changes["output"]
+    )
+    unsuccessful = {one["command"] for one in done if one["exit_code"]}
+    assert {"compilegate check forecast.yaml"} == unsuccessful
+
+
+@pytest.mark.training
+def test_the_script_trains(tmp_path: Path) -> None:
+    script = tmp_path / "forecast.py"
+    script.write_text(next(text for kind, text in parts(PAGE.read_text()) if kind == "python"))
+    python = str(PAGE.parents[1] / ".venv-training" / "bin" / "python")
+
+    ended = subprocess.run(
+        [python, str(script), "--steps", "3"], capture_output=True, text=True, check=True
+    )
+
+    assert re.fullmatch(r"eval_loss: \d\.\d+\n", ended.stdout)
