@@ -69,4 +69,6 @@ def test_all_of_the_judging_package_decides_but_advice_and_a_reports_figures() -
     _, files = judge_of(REPOSITORY)
     own = {path.relative_to(REPOSITORY).as_posix() for path in (REPOSITORY / JUDGING).glob("*.py")}
 
-    assert own - files.keys() == {f"{JUDGING}/{name}.py" for name in ("measured", "outlook")}
+    assert own - files.keys() == {
+        f"{JUDGING}/{name}.py" for name in ("measured", "outlook", "resolution")
+    }

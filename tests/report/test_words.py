@@ -55,7 +55,7 @@ def _without_compiler():
     [
         (samples.promote, "Turn the compiler on: 1.34x faster, quality held"),
         (_without_compiler, "Switch to compile: 1.34x faster, quality held"),
-        (samples.cheaper_cluster, "Switch to g5-2x: 51% cheaper a run at 1.01x the speed, "
+        (samples.cheaper_cluster, "Switch to g5-2x: 51% cheaper a run at 1.013x the speed, "
                                   "quality held"),
         (samples.stay_off, "Leave it off: the candidate is slower, 0.84x"),
         (samples.ineligible, "Leave it off: no compiler can help this job in its current form"),
