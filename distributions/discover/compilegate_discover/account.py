@@ -166,20 +166,20 @@ class Account:
                 for job in [one for one in group.jobs if one.completed][-MEASURED_RUNS:]:
                     if job.started and job.ended:
                         asked[_period(job, now)].append((place, job))
-        found = defaultdict[int, list[tuple[float, float]]](list)
+        shares = defaultdict[int, list[tuple[float, float]]](list)
         try:
             for period, runs in asked.items():
                 for at in range(0, len(runs), METRICS_AT_ONCE // 2):
                     some = runs[at : at + METRICS_AT_ONCE // 2]
                     for place, busy in self._metrics(region, some, period):
-                        found[place].append(busy)
+                        shares[place].append(busy)
         except (ClientError, *UNREACHED) as error:
             self.notes.append(
                 f"cloudwatch:GetMetricData failed in {region} ({_why(error)}): how busy GPUs are "
                 "stays unknown"
             )
         return {
-            place: _measured(runs, facts, groups[place]) for place, runs in found.items() if runs
+            place: _measured(runs, facts, groups[place]) for place, runs in shares.items() if runs
         }
 
     def _metrics(

@@ -116,8 +116,8 @@ def stable_stems(stems: Mapping[str, int]) -> dict[str, str]:
     alike = defaultdict[tuple[str, ...], list[str]](list)
     for stem in jobs:
         alike[tuple(pattern for _, pattern in _parts(stem))].append(stem)
-    found = {key: to for group in alike.values() for key, to in _stable_stems(group, jobs).items()}
-    return {stem: found[ends.get(stem, stem)] for stem in stems}
+    stable = {key: to for group in alike.values() for key, to in _stable_stems(group, jobs).items()}
+    return {stem: stable[ends.get(stem, stem)] for stem in stems}
 
 
 def _random_ends(stems: Mapping[str, int]) -> dict[str, str]:

@@ -112,8 +112,8 @@ def compiles_today(setup: Setup) -> str:
     """By what the job's settings say that it compiles already, empty where they do not."""
     if setup.managed_compiler or "trcomp" in setup.repository:
         return "SageMaker Training Compiler"
-    found = setup.setting(*_COMPILES)
-    return found[0] if found and found[1].lower() in _ON else ""
+    stated = setup.setting(*_COMPILES)
+    return stated[0] if stated and stated[1].lower() in _ON else ""
 
 
 @dataclass(frozen=True)
@@ -262,11 +262,11 @@ def _own_image(setup: Setup) -> Section:
 def _family(setup: Setup, framework: Section, code: Code | None) -> Value:
     named = setup.setting(*NAMES["model"])
     low = (named[1] if named else setup.program).lower()
-    found = next(
+    stated = next(
         (family for family, words in _FAMILIES.items() if any(word in low for word in words)), None
     ) or _FAMILY_OF_FRAMEWORK.get(framework["name"].value)
-    if found:
-        return computed(found, "by the name of model or image")
+    if stated:
+        return computed(stated, "by the name of model or image")
     if code:
         families = NAMES["families"].items()
         own = (kind for package, kind in families if package in code.script.packages)
@@ -291,27 +291,27 @@ def _distribution(setup: Setup, devices: int) -> Value:
 
 def _precision(setup: Setup) -> Value:
     for switch in ("bf16", "fp16"):
-        found = setup.setting(switch)
-        if found and found[1].lower() in _ON:
-            return read_(switch, found[0])
-    found = setup.setting(*NAMES["precision"])
+        stated = setup.setting(switch)
+        if stated and stated[1].lower() in _ON:
+            return read_(switch, stated[0])
+    stated = setup.setting(*NAMES["precision"])
     for precision, spelled in SPELLED.items():
-        if found and found[1].lower() in spelled:
-            return read_(precision, found[0])
+        if stated and stated[1].lower() in spelled:
+            return read_(precision, stated[0])
     if setup.setting("amp") and setup.setting("amp")[1].lower() in _ON:  # type: ignore[index]
         return to_write("fp16 or bf16: amp is on", "fp16")
     return to_write("in which the job trains today: fp32, tf32, fp16, bf16 or fp8", "fp32")
 
 
 def _number_of(setup: Setup, key: str, meaning: str, stand_in: float) -> Value:
-    found = setup.setting(*(name for name in NAMES[key] if not name.startswith(_OF_ALL)))
+    stated = setup.setting(*(name for name in NAMES[key] if not name.startswith(_OF_ALL)))
     try:
-        number = plain_value(found[1]) if found and found[1] else None
+        number = plain_value(stated[1]) if stated and stated[1] else None
     except ValueError:
         number = None
-    if found and isinstance(number, int | float) and not isinstance(number, bool) and number > 0:
+    if stated and isinstance(number, int | float) and not isinstance(number, bool) and number > 0:
         whole = int(number) if key == "batch_size" and number == int(number) else number
-        return read_(whole, found[0])
+        return read_(whole, stated[0])
     return to_write(meaning, stand_in)
 
 
@@ -322,7 +322,7 @@ def _hyperparameters(setup: Setup, code: Code | None) -> Iterator[tuple[str, Val
         yield "script", read_(setup.program, "of the job")
     else:
         yield "script", to_write("the Python file that the job starts", "train.py")
-    names = {key: found[0] if found else None for key, found in passed.items()}
+    names = {key: stated[0] if stated else None for key, stated in passed.items()}
     precise = setup.setting(*NAMES["precision"])
     names |= {"precision": precise[0]} if precise else {}
     if code is None and any(names.values()):
@@ -334,7 +334,7 @@ def _hyperparameters(setup: Setup, code: Code | None) -> Iterator[tuple[str, Val
         text = "training samples times epochs; remove it for a Trainer, which counts itself"
         yield "full_run_samples", to_write(text, 1)
     switches = (setup.setting(switch) for switch in ("bf16", "fp16"))
-    trials = {found[0] for found in (*passed.values(), precise, *switches) if found}
+    trials = {stated[0] for stated in (*passed.values(), precise, *switches) if stated}
     for name, value in setup.settings:
         is_set = name in trials or name in OF_LAUNCHER
         unusable = is_set or [*hyperparameter_problems({name: value})]
