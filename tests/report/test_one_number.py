@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compilegate.cli.common.outcome import decision_rows
-from compilegate.domain.arithmetic import ratio
+from compilegate.domain.arithmetic import ratio, ratio_figure
 from compilegate.domain.claims import decision_notification, stated_usd_per_run
 from compilegate.domain.codec import write
 from compilegate.domain.decision import SIGNS, EvaluationSplit, Verdict
@@ -49,7 +49,7 @@ from tests.report import samples
 from tests.report.samples import rendered
 from tools.docs.folders import ROOT
 
-RATIO = re.compile(r"(?<![\d.])\d+\.\d\dx")
+RATIO = re.compile(r"(?<![\d.])\d+\.\d{2,3}x")
 DOLLARS = re.compile(rf"{MINUS}?\$[\d,]+(?:\.\d+)?")
 few = at_most(40)
 
@@ -121,7 +121,7 @@ def test_every_place_shows_the_judges_one_speed_up(evidence: dict[str, Any]) -> 
     speed = trial.judged.speedup
     if speed is None:
         return
-    low, high = (f"{end:.2f}" for end in speed.interval)
+    low, high = map(ratio_figure, speed.interval)
     limits = {ratio(limit) for limit in trial.thresholds or ()}
 
     for place, text in places(trial).items():
