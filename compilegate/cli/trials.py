@@ -36,8 +36,8 @@ from compilegate.domain.production.history import WorkloadHistory
 from compilegate.domain.production.job import RunJobs
 from compilegate.domain.records.production import BegunRun, ProductionRun, Review
 from compilegate.domain.records.trials import ApprovalRequested
-from compilegate.domain.request.build import PROGRESS_LINE
 from compilegate.domain.trial.plan import RecordedPlan
+from compilegate.domain.workload.names import PROGRESS_LINE
 from compilegate.usecases.production.begin_run import jobs_of, load_begun
 from compilegate.usecases.records import Trial, find_plan
 from compilegate.usecases.started_jobs import names_of_run, names_of_runs, requested_runs

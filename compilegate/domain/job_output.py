@@ -183,7 +183,8 @@ def quality_run(output: JobOutput, *, job: str, metric: str, others: Sequence[st
         raise InvalidEvidenceError(
             f"{job} finished without recording quality.metric {metric!r} as a finite number; "
             f"it recorded {shorten(recorded)}",
-            fix="name a metric that the training script records",
+            fix="name a metric that the script records, or give launch.py the line that prints it "
+            "in the hyperparameter metric_patterns",
         )
     steps = output.steps_beside(FULL)
     record = {

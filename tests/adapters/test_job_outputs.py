@@ -111,6 +111,13 @@ def test_the_other_metrics_that_are_asked_for_stand_beside_the_first(finished: b
     assert [top5, None] == [run.by(one).metric for one in ("top5", "perplexity")]
 
 
+def test_a_run_without_its_metric_says_where_the_line_that_prints_one_is_given() -> None:
+    body = json.dumps({**SUMMARY, "metrics": {}}).encode()
+
+    with pytest.raises(InvalidEvidenceError, match=r"recorded nothing[^$]*metric_patterns"):
+        quality_run(read(tarball({"evidence/summary.json": body})), job="j", metric="eval_loss")
+
+
 @pytest.mark.parametrize("key", ["metrics", "compiler", "fingerprint"])
 def test_a_part_of_a_summary_that_is_no_mapping_is_an_error_that_names_it(key: str) -> None:
     body = json.dumps({**SUMMARY, "metrics": {"eval_loss": 1.0}, key: ["x"]}).encode()

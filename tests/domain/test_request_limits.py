@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -18,6 +19,9 @@ from compilegate.domain.service_limits import (
     unsupported_fields,
     violations,
 )
+from compilegate.domain.workload.limits import check_limits
+from compilegate.domain.workload.names import metric_regex
+from compilegate.domain.workload.quality import Metric
 from compilegate.facts import read, step_functions_fields
 from compilegate.usecases.job_requests import request_limits
 from compilegate_localcloud.emulator.clients import service_model
@@ -25,6 +29,7 @@ from compilegate_localcloud.emulator.sagemaker import validation
 from compilegate_localcloud.emulator.sagemaker.failures import ApiError
 from stacks.job_fields import sample_requests
 from tests.domain.test_request import CONTEXT, full, short
+from tests.domain.workload_builder import SOUND
 
 MODEL = read("create_training_job")
 SHAPE = service_model("sagemaker").operation_model("CreateTrainingJob").input_shape
@@ -47,6 +52,37 @@ def changed(path: str, value: object) -> dict[str, Any]:
     else:
         place[last] = value
     return request
+
+
+@pytest.mark.parametrize(
+    ("field", "listed"),
+    [
+        ("quality.metric", {}),
+        ("quality.guardrails[1].metric", {"guardrails": ["first", "{}"]}),
+        ("quality.signals[0].metric", {"guardrails": ["first"], "signals": ["{}"]}),
+    ],
+)
+def test_a_metric_that_no_expression_of_the_service_could_find_is_refused_by_its_field(
+    field: str, listed: dict[str, list[str]]
+) -> None:
+    """Each dot of a name takes two of the 500 characters that an expression may have."""
+    room = 500 - len(metric_regex("m"))
+
+    def errors(name: str) -> list[str]:
+        others = {
+            key: tuple(Metric(metric=one.format(name), goal="maximize", margin=0.1) for one in many)
+            for key, many in listed.items()
+        }
+        first = {} if listed else {"metric": name}
+        quality = replace(SOUND.quality, **first, **others)
+        try:
+            check_limits(replace(SOUND, quality=quality), MODEL["shapes"])
+        except InvalidInputError as refused:
+            return [str(one.field) for one in refused.each]
+        return []
+
+    assert [] == errors("m" + "." * (room // 2))
+    assert [field] == errors("m" + "." * (room // 2 + 1))
 
 
 @pytest.mark.parametrize(

@@ -116,7 +116,7 @@ TOO_MUCH_TOGETHER = {f"h{n}": "x" * 900 for n in range(3)}
         ({"tags": {f"t{n}": "v" for n in range(45)}}, "tags or owner"),
         ({"tags": {"aws:mine": "v"}}, "tags.aws:mine"),
         ({"owner": "me & you"}, "tags or owner"),
-        ({"quality__metric": "m" * 256}, "quality.metric"),
+        ({"quality__metric": "m" * 256}, "a metric of quality"),
     ],
 )  # fmt: skip
 def test_what_the_service_would_refuse_is_refused_at_planning(

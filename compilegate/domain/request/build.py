@@ -10,7 +10,6 @@ finds, so a request names one at most.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -23,17 +22,12 @@ from compilegate.domain.facts import parts
 from compilegate.domain.planning.arms import ArmPlan
 from compilegate.domain.planning.rounds import speed_job_seconds
 from compilegate.domain.workload.model import BASELINE, Framework, Training, Workload, job_seconds
-from compilegate.domain.workload.names import PARTITIONING, TAG_PREFIXES
+from compilegate.domain.workload.names import PARTITIONING, TAG_PREFIXES, metric_regex
 
 # The sections of a CreateTrainingJob request, and what a deployment fixes for all of them.
 
-# How a line of progress starts. Under mpirun's ``--tag-output`` the process stands before it:
-# ``[1,0]<stdout>:`` as Open MPI writes it, ``[1,mpirank:0,algo-1]<stdout>:`` as the container
-# toolkit rewrites that (process.py of sagemaker-training 5.1.1); Open MPI 5 adds a space.
-PROGRESS_LINE = r"^(?:\[[^\]]*\]<stdout>: ?)?compilegate "
-# Metrics a job prints on such lines.
+# Metrics that a job prints on lines of progress.
 PROGRESS_METRICS = ("step", "steps", "seconds", "samples_per_second", "loss")
-NUMBER = r"([-+0-9.eE]+|nan|inf)"
 PLATFORM_PREFIX = "sagemaker_"
 # The toolkit's own default, which the SDK writes out: Python's logging.INFO.
 LOG_LEVEL = 20
@@ -337,8 +331,7 @@ def _request(
             "TrainingInputMode": "File",
             "EnableSageMakerMetricsTimeSeries": True,
             "MetricDefinitions": [
-                {"Name": name, "Regex": rf"{PROGRESS_LINE}.*\b{re.escape(name)}={NUMBER}"}
-                for name in dict.fromkeys(names)
+                {"Name": name, "Regex": metric_regex(name)} for name in dict.fromkeys(names)
             ],
         },
         "HyperParameters": {name: json.dumps(value) for name, value in all_values.items()},

@@ -26,7 +26,8 @@ from compilegate.domain.expected import Reading
 from compilegate.domain.naming import LAUNCHER
 from compilegate.domain.service_limits import Shapes, violations
 from compilegate.domain.workload.model import BASELINE, Workload
-from compilegate.domain.workload.names import PARTITIONING
+from compilegate.domain.workload.names import PARTITIONING, metric_regex
+from compilegate.domain.workload.quality import LISTED, Metric
 
 # Field of the workload file, the value, its shape in the model.
 Limited = tuple[str, object, str]
@@ -38,6 +39,7 @@ _CHARACTERS = {
     "TagValue": "letters, digits, spaces and _.:/=+-@",
 }
 
+_SENT_AS = {"MetricRegex": "the expression that finds it in a log"}
 _BEGINS_ENCODED = f'"{PREFIX}'
 _ENCODED = "; a shell would change it, so it is sent encoded, which makes it a third longer"
 _LAUNCHER_FIX = f"start the script with {LAUNCHER} (docs/training.md), which passes on any text"
@@ -89,8 +91,9 @@ def _refused(field: str, value: object, shape: str, rule: str) -> InvalidInputEr
     if allowed:
         problem = "has characters that SageMaker rejects"
         return InvalidInputError(problem, field=field, value=value, fix=f"use {allowed}")
+    sent = _SENT_AS.get(shape, "it")
     return InvalidInputError(
-        f"would be rejected by SageMaker: it {rule}", field=field, value=value,
+        f"would be rejected by SageMaker: {sent} {rule}", field=field, value=value,
         fix=f"shorten it{_ENCODED if str(value).startswith(_BEGINS_ENCODED) else ''}",
     )  # fmt: skip
 
@@ -112,8 +115,13 @@ def _limited(workload: Workload) -> Iterator[Limited]:
     yield from _entries("tags", workload.tags, "Tag")
     if workload.owner is not None:
         yield "owner", workload.owner, "TagValue"
-    for name in workload.quality.reported:
-        yield "quality.metric", name, "MetricName"
+    metrics: dict[str, Metric] = {"quality": workload.quality}
+    for listed in LISTED:
+        every = enumerate(getattr(workload.quality, listed))
+        metrics |= {f"quality.{listed}[{index}]": one for index, one in every}
+    for place, one in metrics.items():
+        yield f"{place}.metric", one.metric, "MetricName"
+        yield f"{place}.metric", metric_regex(one.metric), "MetricRegex"
 
 
 def _hyperparameters(place: str, values: Mapping[str, Any], entry_point: str) -> Iterator[Limited]:
