@@ -260,7 +260,8 @@ def _why(error: Exception) -> str:
 
 
 def _time(at: datetime) -> str:
-    return f"{at:%Y-%m-%dT%H:%M:%SZ}"
+    """In whole seconds, rounded up: jobs of the second that has not ended count."""
+    return f"{at + timedelta(microseconds=999_999):%Y-%m-%dT%H:%M:%SZ}"
 
 
 def _period(job: Job, now: datetime) -> int:

@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from compilegate.adapters.yaml_document import load_yaml
+from compilegate_discover.account import Account
 from distributions.discover.tests.cloud import AccountInMemory
 from distributions.discover.tests.jobs import NOW, REGION, daily, record
 from distributions.discover.tests.test_grouping import DAYS, names_of
@@ -61,6 +62,14 @@ def test_schedule_length_cost_and_saving_of_a_workload(discover):
     low, high = row["plausible_annual_saving_usd"]
     assert 0 <= low < high < row["usd_per_year"]
     assert row["stopped_by"] is None
+
+
+def test_a_job_of_the_second_that_has_not_ended_counts():
+    (job, *_) = bert()
+    job["CreationTime"] = NOW + timedelta(seconds=0.5)
+    account = Account(AccountInMemory({REGION: [job]}).client, most=1)
+    found = account.jobs(REGION, NOW - timedelta(days=30), NOW + timedelta(seconds=0.9))
+    assert [job["TrainingJobName"]] == [one.name for one in found]
 
 
 def test_the_file_has_what_was_read_and_check_says_what_is_left(discover, invoke, tmp_path):
