@@ -22,10 +22,10 @@ def test_every_command_is_one_of_today_s() -> None:
 
     assert len(called) > 10
     for words in called:
-        _parse(shlex.split(words))
+        parse(shlex.split(words))
 
 
-def _parse(words: list[str]) -> None:
+def parse(words: list[str]) -> None:
     """Raises for a command, option or argument that there is not."""
     command: Any = typer.main.get_command(app)
     while hasattr(command, "get_command"):

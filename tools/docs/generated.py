@@ -409,6 +409,7 @@ PAGES: Mapping[Path, Callable[[str], str]] = {
     DOCS / "training.md": compilers,
     DOCS / "workload-file.md": workload_keys,
     DOCS / "commands.md": examples.with_output,
+    DOCS / "first-hour.md": examples.with_output,
     DOCS / "planning.md": examples.with_output,
     ROOT / "README.md": examples.with_output,
     tutorial.PAGE: tutorial.with_recording,

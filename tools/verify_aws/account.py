@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
 from typing import Any
 
 from botocore.exceptions import ClientError
@@ -13,6 +14,7 @@ from compilegate.adapters.sagemaker import JobLogs, SageMakerJobs
 from compilegate.adapters.state_machines import StepFunctions, StepFunctionsExecutions
 from compilegate.adapters.stores import error_code
 from compilegate.domain.errors import EnvironmentNotReadyError
+from compilegate_discover.account import metric_query, search_request
 
 ClientFactory = Callable[[str], Any]
 STACK_SECONDS = 300.0
@@ -110,6 +112,22 @@ class Account:
     def job(self, name: str) -> Mapping[str, Any] | None:
         """DescribeTrainingJob, None for a job that does not exist."""
         return self.jobs.describe(name) or None
+
+    def found(self, created: datetime) -> Sequence[Mapping[str, Any]]:
+        """What Search has of the jobs created in a second, by the request of ``discover``."""
+        second = created.replace(microsecond=0)
+        request = search_request(second, second + timedelta(seconds=1))
+        answer = self._client("sagemaker").search(**request)
+        return [result["TrainingJob"] for result in answer["Results"]]
+
+    def gpu_percent(self, name: str, begin: datetime, end: datetime) -> Sequence[float]:
+        """How busy the GPUs of a job were, minute by minute, by the query of ``discover``."""
+        query = metric_query("u0", "GPUUtilization", name, 60, "Average")
+        answer = self._client("cloudwatch").get_metric_data(
+            MetricDataQueries=[query], StartTime=begin, EndTime=end
+        )
+        values: Sequence[float] = answer["MetricDataResults"][0]["Values"]
+        return values
 
     def log(self, name: str) -> Sequence[str]:
         """Every line of a job's log so far."""

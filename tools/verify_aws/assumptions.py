@@ -19,6 +19,7 @@ class Proof(StrEnum):
 
     AWS_CODE = "AWS's own code"
     SCHEMA = "a schema"
+    TEXT = "AWS's text, which a test reads"
     READING = "reading only"
 
 

@@ -14,6 +14,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from compilegate.domain.job_output import BLOCK
+from compilegate_discover.job import Reader
 from tools.verify_aws.observed import Job, JobKind, Observations, RefusedKind, Seen
 
 TASK_OUTPUT = {"answer": "as sent"}
@@ -129,6 +130,33 @@ def _metrics(job: Job) -> Seen:
     there = defined[-1]["Name"] in final
     listed = ", ".join(final) or "no metric"
     return _seen(there, "quality metric there", "quality metric not there", listed)
+
+
+def _search_record(job: Job) -> Seen | None:
+    """Whether ``discover`` reads the same of Search's record as of DescribeTrainingJob's answer."""
+    record = next((one for one in job.found if one["TrainingJobName"] == job.name), None)
+    if record is None:
+        return None
+    # A name that discover does not leave out; no tags, for DescribeTrainingJob has none.
+    found, described = (
+        Reader("").job({**one, "TrainingJobName": "a", "Tags": []})
+        for one in (record, job.described)
+    )
+    tags = [one["Key"] for one in record.get("Tags", ())]
+    same = found == described and "compilegate:workload" in tags
+    return _seen(same, "as described, with tags", "otherwise", f"tags {', '.join(tags) or 'none'}")
+
+
+def _search_times(job: Job) -> Seen:
+    names = [one["TrainingJobName"] for one in job.found]
+    return _seen(names == [job.name], "found alone", "not alone", ", ".join(names) or "no job")
+
+
+def _gpu_percent(job: Job) -> Seen | None:
+    if not job.gpu_percent:
+        return None
+    low, high = min(job.gpu_percent), max(job.gpu_percent)
+    return _seen(0 <= low <= high <= 100, "a percentage", "another unit", f"{low:g} to {high:g}")
 
 
 def _failure_source(job: Job) -> Seen:
@@ -269,6 +297,9 @@ CHECKS: Mapping[str, Check] = {
     "output-archive": _of(JobKind.QUALITY, _output),
     "output-of-failed-job": _of(JobKind.FAILED, _output),
     "metric-regexes": _of(JobKind.QUALITY, _metrics),
+    "search-record": _of(JobKind.QUALITY, _search_record),
+    "search-times": _of(JobKind.QUALITY, _search_times),
+    "gpu-utilization": _of(JobKind.QUALITY, _gpu_percent),
     "billable-seconds": _seconds("BillableTimeInSeconds"),
     "training-seconds": _seconds("TrainingTimeInSeconds"),
     "failure-class": _of(

@@ -91,6 +91,8 @@ class Verification:
         for name in (MACHINE, TOKEN_MACHINE):
             self._machines[name] = self.account.executions(outputs[name])
         jobs = {job.kind: self._run_job(job) for job in self.jobs}
+        if JobKind.QUALITY in jobs and jobs[JobKind.QUALITY].described:
+            jobs[JobKind.QUALITY] = self._discovered(jobs[JobKind.QUALITY])
         refused = dict(self._refusals())
         task_output = self._task_token()
         self._collect_messages()
@@ -142,6 +144,20 @@ class Verification:
             report=_report(log),
             copied_while_training=copied,
         )
+
+    def _discovered(self, job: Job) -> Job:
+        """The job with what ``discover`` would read of it; Search may lag behind the service."""
+
+        def found() -> bool:
+            return any(
+                one["TrainingJobName"] == job.name and one["TrainingJobStatus"] == job.status
+                for one in self.account.found(created)
+            )
+
+        created = job.described["CreationTime"]
+        self.account.wait_for(found, self.pace.message)
+        busy = self.account.gpu_percent(job.name, created, job.described["LastModifiedTime"])
+        return replace(job, found=self.account.found(created), gpu_percent=busy)
 
     def _summaries(self, uri: str) -> tuple[str, ...]:
         """Names of the evidence in a job's output data."""

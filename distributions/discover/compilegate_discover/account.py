@@ -121,14 +121,7 @@ class Account:
     def _search(
         self, sagemaker: Any, begin: datetime, end: datetime
     ) -> Iterator[Mapping[str, Any]]:
-        filters = [
-            {"Name": "CreationTime", "Operator": "GreaterThanOrEqualTo", "Value": _time(begin)},
-            {"Name": "CreationTime", "Operator": "LessThan", "Value": _time(end)},
-        ]
-        request: dict[str, Any] = {
-            "Resource": "TrainingJob", "MaxResults": PAGE, "SortBy": "CreationTime",
-            "SortOrder": "Descending", "SearchExpression": {"Filters": filters},
-        }  # fmt: skip
+        request = search_request(begin, end)
         while True:
             answer = self._call(sagemaker, "search", SEARCHES, **request)
             for result in answer.get("Results", ()):
@@ -187,16 +180,7 @@ class Account:
     ) -> Iterator[tuple[int, tuple[float, float]]]:
         """Of each run the mean utilization and the largest use of memory, all GPUs added up."""
         queries = [
-            {
-                "Id": f"{kind}{number}",
-                "MetricStat": {
-                    "Metric": {
-                        "Namespace": NAMESPACE, "MetricName": metric,
-                        "Dimensions": [{"Name": "Host", "Value": f"{job.name}/algo-1"}],
-                    },
-                    "Period": period, "Stat": statistic,
-                },
-            }
+            metric_query(f"{kind}{number}", metric, job.name, period, statistic)
             for number, (_, job) in enumerate(runs)
             for kind, metric, statistic in (
                 ("u", "GPUUtilization", "Average"), ("m", "GPUMemoryUtilization", "Maximum"),
@@ -253,6 +237,25 @@ class Account:
                 "discounts and savings plans"
             )
             return {}
+
+
+def search_request(begin: datetime, end: datetime) -> dict[str, Any]:
+    """A request of Search for the first page of the jobs created between two times."""
+    filters = [
+        {"Name": "CreationTime", "Operator": "GreaterThanOrEqualTo", "Value": _time(begin)},
+        {"Name": "CreationTime", "Operator": "LessThan", "Value": _time(end)},
+    ]
+    return {
+        "Resource": "TrainingJob", "MaxResults": PAGE, "SortBy": "CreationTime",
+        "SortOrder": "Descending", "SearchExpression": {"Filters": filters},
+    }  # fmt: skip
+
+
+def metric_query(name: str, metric: str, job: str, period: int, statistic: str) -> dict[str, Any]:
+    """A query of GetMetricData for a metric of a job's first instance."""
+    host = [{"Name": "Host", "Value": f"{job}/algo-1"}]
+    of_job = {"Namespace": NAMESPACE, "MetricName": metric, "Dimensions": host}
+    return {"Id": name, "MetricStat": {"Metric": of_job, "Period": period, "Stat": statistic}}
 
 
 def _why(error: Exception) -> str:

@@ -51,7 +51,9 @@ class _Client:
         validate_parameters(request, model.input_shape)
         self._account.calls.append((operation, request))
         if self._region in self._account.unreached:
-            raise EndpointConnectionError(endpoint_url=f"https://{self._region}")
+            raise EndpointConnectionError(
+                endpoint_url=f"https://api.sagemaker.{self._region}.amazonaws.com/"
+            )
         if operation in self._account.denied:
             error = {"Code": "AccessDeniedException", "Message": f"{operation} is not allowed"}
             raise ClientError({"Error": error}, operation)

@@ -71,7 +71,12 @@ COMPLETED = Job(
     execution_that("SUCCEEDED", output={"CreationTime": int(CREATED.timestamp() * 1000)}),
     files=OUTPUT,
     checkpoints=["inductor/a"],
-)
+    found=[
+        {**described("Completed", FinalMetricDataList=[{"MetricName": "eval_loss"}]),
+         "Tags": [{"Key": "compilegate:workload", "Value": "verify-aws"}]}
+    ],
+    gpu_percent=[0.0, 98.5],
+)  # fmt: skip
 PROBE = Job(REQUEST, described("Failed"), FAILED, files=OUTPUT, report=REPORT)
 AS_ASSUMED = Observations(
     jobs={
@@ -139,6 +144,13 @@ OTHER_WORLDS = {
     "output-archive": otherwise(JobKind.QUALITY, files=["output/model.tar.gz"]),
     "output-of-failed-job": otherwise(JobKind.FAILED, files=[]),
     "metric-regexes": otherwise(JobKind.QUALITY, described=described("Completed")),
+    "search-record": otherwise(
+        JobKind.QUALITY, found=[{**COMPLETED.found[0], "BillableTimeInSeconds": 61}]
+    ),
+    "search-times": otherwise(
+        JobKind.QUALITY, found=[*COMPLETED.found, {**COMPLETED.found[0], "TrainingJobName": "k"}]
+    ),
+    "gpu-utilization": otherwise(JobKind.QUALITY, gpu_percent=[0.0, 101.0]),
     "billable-seconds": otherwise(
         JobKind.LIMITED, described={**described("Stopped"), "BillableTimeInSeconds": None}
     ),
