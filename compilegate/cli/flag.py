@@ -300,7 +300,7 @@ def show(invocation: Invocation, workload: NameArgument) -> None:
     compilegate flag show bert-docs
     compilegate flag show bert-docs --local --json
     """
-    cloud = invocation.open_records()
+    cloud = invocation.open_records(workload)
     document, beside = flag_screen(workload, cloud.services)
     if not document["set"] and document["change"] is None:
         check_workload_exists(workload, cloud)
@@ -318,7 +318,7 @@ def history(invocation: Invocation, workload: NameArgument) -> None:
     compilegate flag history bert-docs
     compilegate flag history bert-docs --json
     """
-    cloud = invocation.open_records()
+    cloud = invocation.open_records(workload)
     changes = flag_versions(workload, cloud.services)[::-1]
     if not changes:
         check_workload_exists(workload, cloud)

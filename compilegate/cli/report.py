@@ -66,7 +66,7 @@ def report(
         )  # fmt: skip
     history = out / f"{workload}-history" / "history.html"
     try:
-        cloud = invocation.open_records()
+        cloud = invocation.open_records(workload, trial)
     except EnvironmentNotReadyError:
         path = history if workload_history else _saved(workload, trial, out)
         if not invocation.local or not path.is_file():

@@ -115,8 +115,13 @@ def start(
 def _started(file: WorkloadFile, trial_id: str, cloud: Cloud) -> TrialWatcher:
     store = cloud.services.store
     read_workload(file.path, store=store)
-    # With what the report of its trial has to say of its script.
-    trial = submit(replace(package(file), notes=notes_on(file)), trial=trial_id, store=store)
+    # With what the report of its trial has to say of its script, and what it is started with again:
+    # a local trial's by a command in this folder, one in AWS by whoever has the project.
+    path, here = file.path.resolve(), Path.cwd()
+    beside = path.relative_to(here) if path.is_relative_to(here) else path
+    origin = str(beside) if cloud.is_local else file.origin
+    packed = replace(package(file), notes=notes_on(file), origin=origin)
+    trial = submit(packed, trial=trial_id, store=store)
     name = naming.execution_name(trial.workload, trial.trial)
     payload = {"workload": trial.workload, "trial": trial.trial, "spec_key": trial.spec_key}
     return TrialWatcher(trial, cloud.executions.start(name, payload), cloud)

@@ -213,7 +213,7 @@ def status(
 
     Exit code 2 for a workload that the stage does not have.
     """
-    cloud = invocation.open_records()
+    cloud = invocation.open_records(workload)
     fleet = Fleet() if workload else read_fleet(cloud.services)
     document = read_status(cloud, workload, fleet)
     # A trial that has just been started is in no record yet.

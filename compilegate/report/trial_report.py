@@ -34,6 +34,7 @@ class Context(TypedDict):
     failure: NotRequired[str | None]  # why a trial ended without a decision
     place: NotRequired[str | None]  # where the report lies, if no command shows it
     owner: NotRequired[str | None]
+    origin: NotRequired[str | None]  # the workload file, as a command names it
     region: NotRequired[str | None]  # of the console that shows its jobs, None without one
     bucket: NotRequired[str | None]  # the data bucket
     as_of: NotRequired[int]  # when the report was made, epoch seconds: a copy does not change

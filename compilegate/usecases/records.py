@@ -77,8 +77,8 @@ class Trial:
 class Spec:
     """A registered workload: the parsed file and where its source bundle lies.
 
-    ``key`` is its own, empty before it is uploaded. ``notes`` are remarks about the job; only a
-    trial's spec has them.
+    ``key`` is its own, empty before it is uploaded. ``notes`` are remarks about the job and
+    ``origin`` its file, as a command names it; only a trial's spec has them.
     """
 
     workload: Workload
@@ -86,6 +86,7 @@ class Spec:
     key: str = ""
     code_digest: str | None = None
     notes: tuple[Note, ...] = ()
+    origin: str | None = None
 
     @property
     def code(self) -> str:
@@ -144,7 +145,7 @@ def spec_at(store: ObjectStore, key: str, *, of: str | None = None) -> Spec:
     document = json.loads(store.get(key))
     workload = read_document(document["workload"])
     code, notes = document.get("code_digest"), read_notes(document)
-    return Spec(workload, document["source_key"], key, code, notes)
+    return Spec(workload, document["source_key"], key, code, notes, document.get("origin"))
 
 
 def load_plan(store: ObjectStore, trial: Trial) -> RecordedPlan:

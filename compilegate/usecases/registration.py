@@ -49,7 +49,8 @@ class Package:
     """A workload with what has to be uploaded for it; ``inputs`` by channel.
 
     ``code_digest`` is of the team's own part of the source, None where it is unknown.
-    ``notes`` are remarks about the job.
+    ``notes`` are remarks about the job. ``origin`` is a trial's workload file, as a
+    command names it.
     """
 
     workload: Workload
@@ -58,6 +59,7 @@ class Package:
     inputs: Mapping[str, tuple[InputFile, ...]]
     code_digest: str | None = None
     notes: tuple[Note, ...] = ()
+    origin: str | None = None
 
 
 @dataclass(frozen=True)
@@ -99,8 +101,8 @@ def prepare(package: Package, bucket: str) -> Shipment:
         uploads += [Upload(prefix + file.name, file.open, BINARY) for file in files]
     placed = replace(workload, training=replace(workload.training, inputs=inputs))
     spec = {"workload": placed.to_dict(), "source_key": source_key}
-    if package.code_digest:
-        spec["code_digest"] = package.code_digest
+    named = {"code_digest": package.code_digest, "origin": package.origin}
+    spec |= {name: text for name, text in named.items() if text}
     spec |= note_documents(package.notes)
     body = to_json(spec)
     spec_key = naming.spec_key(workload.name, _digest(body))

@@ -75,6 +75,7 @@ def trial_report(trial: records.Trial, services: Services, changes: Versions = (
     ``changes`` are the flag's, of which the page shows what followed its own.
     """
     store, plan = services.store, records.find_plan(services.store, trial)
+    spec = records.readable_spec(records.of_plan(trial, plan), store)
     # The latest trials of the workload before this one; their ids sort by time.
     names = store.folders(f"{naming.DECISIONS_PREFIX}{trial.workload}/")
     before = sorted((name for name in names if name < trial.trial), reverse=True)[:MOST_EARLIER]
@@ -89,7 +90,8 @@ def trial_report(trial: records.Trial, services: Services, changes: Versions = (
         "followed": _followed(trial, changes),
         "context": {
             **records.report_context(trial.workload, trial.trial, services),
-            "owner": records.owner_of(records.of_plan(trial, plan), store),
+            "owner": spec.workload.owner if spec else None,
+            "origin": spec.origin if spec else None,
         },
     })  # fmt: skip
 

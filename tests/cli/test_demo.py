@@ -23,6 +23,7 @@ from tests.cli.project import write_project
 from tests.cli.trial_script import decided, executions
 from tests.domain.evidence_builder import GOOD, NOISY, WORSE
 from tests.fake_clouds import FakeProviders, cloud
+from tests.report.browser import plain
 
 METRICS = {"one": GOOD, "two": WORSE, "three": NOISY}
 NOTE = "Trained on this machine's CPU."
@@ -72,6 +73,25 @@ def test_three_verdicts_each_outcome_and_exit_0_whatever_they_are(
     assert 3 == len(verdicts)
     assert verdicts[-1] < lines.index("one: turn it on (promote)")
     assert [line for line in lines if len(line) > 80] == []
+
+
+def test_what_the_demo_leaves_answers_the_command_that_its_reports_name(
+    tmp_path: Path, invoke: Invoke, local: Cloud, providers: FakeProviders
+) -> None:
+    assert 0 == invoke("demo", *options(tmp_path)).exit_code
+    providers.local_cloud = None
+
+    for command in (("flag", "show", "one"), ("status", "two"), ("report", "three", "--history")):
+        assert 0 == invoke(*command, "--local").exit_code, command
+    # The scripted cloud's report is no report: this one is written again.
+    for report in Path(".compilegate/trials").glob("two-*/objects/reports/**/report.*"):
+        report.unlink()
+    saved = json.loads(invoke("report", "two", "--local", "--out", "saved", "--json").stdout)
+    page = plain(Path(saved["html"]).read_text())
+    (named,) = re.findall(r"Next: compilegate run (\S+) --local", page)
+    assert "two/workloads/bert-docs.yaml" == named
+    providers.local_cloud = local
+    assert 10 == invoke("run", named, "--local").exit_code
 
 
 def test_a_trial_without_a_verdict_is_reported_and_is_a_failure(

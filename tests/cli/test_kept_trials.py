@@ -71,6 +71,41 @@ def without_clock(text: str) -> Any:
     return document
 
 
+@pytest.mark.parametrize("command", READERS[1:], ids=" ".join)
+def test_what_reads_answers_while_another_trial_runs(
+    command: tuple[str, ...], invoke: Invoke, providers: FakeProviders, ended: tuple[Cloud, str]
+) -> None:
+    alone = invoke(*command, "--local")
+    providers.local_cloud = another = cloud("local", simulated="on a CPU")
+    executions(another).on_start = partial(decided, another, metrics=GOOD)
+    change = ("name: bert-docs", "name: other")
+    assert 0 == invoke("run", write_project(Path("other"), change), "--local").exit_code
+
+    beside = invoke(*command, "--local")
+    known = [invoke(*(word.replace("bert-docs", "other") for word in command), "--local")]
+    if command[0] == "report" and "--history" not in command:
+        known.append(invoke("report", "other", "--trial", ended[1], "--local"))
+
+    assert 0 == beside.exit_code, beside.stderr
+    assert without_clock(alone.stdout) == without_clock(beside.stdout)
+    assert "The local cloud does not know bert-docs; shown is what" in beside.stderr
+    assert [0, 1][: len(known)] == [one.exit_code for one in known]
+    assert not [one for one in known if "shown is what" in one.stderr]
+
+
+def test_an_earlier_trial_is_read_beside_a_cloud_that_knows_a_later_one(
+    invoke: Invoke, providers: FakeProviders, ended: tuple[Cloud, str], tmp_path: Path
+) -> None:
+    providers.local_cloud = another = cloud("local", simulated="on a CPU")
+    executions(another).on_start = partial(decided, another, metrics=GOOD)
+    assert 0 == invoke("run", tmp_path / "workloads/bert-docs.yaml", "--local").exit_code
+
+    earlier = invoke("report", "bert-docs", "--trial", ended[1], "--local", "--out", "earlier")
+
+    assert 0 == earlier.exit_code, earlier.stderr
+    assert f"does not know bert-docs, trial {ended[1]}" in " ".join(earlier.stderr.split())
+
+
 def test_its_decision_can_be_replayed_and_its_evidence_judged(
     invoke: Invoke, ended: tuple[Cloud, str]
 ) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -210,3 +211,23 @@ def test_help_fits_the_screen_and_names_values_in_words(
     assert re.search(r"SCRIPT +The Python file", wide)
     assert not set(narrow.split()) - set(wide.split())
     assert not [line for line in narrow.splitlines() if len(line) > 40 and "train.py" not in line]
+
+
+def test_where_the_time_goes_is_a_table_of_80_columns_whatever_a_kernel_is_called(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    shares = {"baseline_seconds": 0.00567, "candidate_seconds": 0.0014, "seconds": -0.00427}
+    differences = [
+        {"kernel_class": name, "kernel": kernel, "share": 0.25, **shares}
+        for name, kernel in (("idle", None), ("pointwise", "CompiledFxGraph" + "f" * 60))
+    ]
+    where = {"candidate": "compile", "differences": differences}
+
+    show_outcome(replace(outcomes()[0], where_time_goes=where))
+
+    lines = capsys.readouterr().out.splitlines()
+    (head,) = [at for at, text in enumerate(lines) if "Time per step" in text]
+    assert ["idle", "pointwise"] == [text.split()[0] for text in lines[head + 1 : head + 3]]
+    assert lines[head + 2].endswith("ff…")
+    assert max(map(len, lines)) <= 80

@@ -18,7 +18,7 @@ from compilegate.adapters.kept_trials import TRIALS, KeptTrials, NothingRuns, ke
 from compilegate.adapters.wiring import SystemClock
 from compilegate.cli.common.output import error_text
 from compilegate.domain import naming
-from compilegate.domain.errors import EnvironmentNotReadyError, InvalidInputError, NotFoundError
+from compilegate.domain.errors import InvalidInputError, NotFoundError
 from compilegate.domain.utc import minute
 from compilegate.ports import FleetTable, Ledger, Schedules, Services, Settings, Topic
 from compilegate.usecases.records import Trial, load_registration
@@ -98,18 +98,23 @@ class StartedCloud:
     resumed: bool = False
 
 
-def check_workload_exists(workload: str, cloud: Cloud) -> None:
-    """Raises InvalidInputError where neither ledger, flag nor registration has the name.
+def is_workload(workload: str, cloud: Cloud) -> bool:
+    """Whether ledger, flag or registration has the name.
 
     In the order of the permissions that they take: those of a reader of flags come first.
     """
     services = cloud.services
     flag = naming.flag_parameter(services.settings.stage, workload)
-    if not (
-        services.ledger.history(workload, since=services.clock.now()).records
+    return (
+        bool(services.ledger.history(workload, since=services.clock.now()).records)
         or services.flags.read(flag) is not None
         or services.store.has(naming.registration_key(workload))
-    ):
+    )
+
+
+def check_workload_exists(workload: str, cloud: Cloud) -> None:
+    """Raises InvalidInputError for a name that is no workload of the stage."""
+    if not is_workload(workload, cloud):
         raise _unknown(workload, cloud, "is not a workload of this stage", "WORKLOAD")
 
 
@@ -184,20 +189,24 @@ class Keeper:
         self._kept_at[trial] = self._cloud.services.clock.now()
 
 
-def kept_cloud(unavailable: EnvironmentNotReadyError) -> Cloud:
-    """What the trials of this folder left, to be read; raises ``unavailable`` where none did."""
+def kept_cloud(why: str, workload: str | None = None, trial: str | None = None) -> Cloud | None:
+    """What the trials of this folder left, to be read; None where none of these did.
+
+    ``why`` it is shown instead of the local cloud.
+    """
     trials = KeptTrials(Path.cwd())
-    if not trials.trials:
-        raise unavailable
+    names = {(one.workload, one.document["trial"]) for one in trials.trials}
+    if not any(workload in (None, name) and trial in (None, at) for name, at in names):
+        return None
     document = trials.trials[-1].document
     typer.echo(
-        f"The local cloud does not run; shown is what trials left in {TRIALS}, the newest at "
+        f"The local cloud {why}; shown is what trials left in {TRIALS}, the newest at "
         f"{minute(document['kept_at'])}.",
         err=True,
     )
-    for trial in trials.trials:
-        if not trial.ended:
-            folder, at = trial.folder.relative_to(Path.cwd()), minute(trial.document["kept_at"])
+    for one in trials.trials:
+        if not one.ended:
+            folder, at = one.folder.relative_to(Path.cwd()), minute(one.document["kept_at"])
             typer.echo(
                 f"{folder.name} did not end; it is kept in {folder} as it was at {at}.", err=True
             )

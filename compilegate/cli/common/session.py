@@ -19,9 +19,10 @@ import typer
 
 from compilegate.adapters.kept_trials import TRIALS
 from compilegate.cli.common import project
-from compilegate.cli.common.cloud import Cloud, StartedCloud, kept_cloud
+from compilegate.cli.common.cloud import Cloud, StartedCloud, is_workload, kept_cloud
 from compilegate.cli.common.output import answer
 from compilegate.domain.errors import EnvironmentNotReadyError
+from compilegate.domain.naming import record_key
 
 # What a shell completes without asking a cloud: names of workloads that are near the folder.
 
@@ -107,17 +108,26 @@ class Invocation:
         name = self.stage_name
         return self.session.providers.local() if self.local else self.session.providers.aws(name)
 
-    def open_records(self) -> Cloud:
-        """The selected cloud, to be read.
+    def open_records(self, workload: str | None = None, trial: str | None = None) -> Cloud:
+        """The selected cloud, to be read. Raises EnvironmentNotReadyError.
 
-        Where no local cloud runs: what trials left in this folder. Raises EnvironmentNotReadyError.
+        Where no local cloud runs, or another trial's, which does not know these: what trials left
+        in this folder.
         """
         try:
-            return self.open_cloud()
-        except EnvironmentNotReadyError as error:
-            if not self.local:
+            cloud = self.open_cloud()
+        except EnvironmentNotReadyError:
+            kept = kept_cloud("does not run") if self.local else None
+            if kept is None:
                 raise
-            return kept_cloud(error)
+            return kept
+        if not self.local or workload is None:
+            return cloud
+        answers = is_workload(workload, cloud) and (
+            trial is None or cloud.services.store.has(record_key(workload, trial, "decision"))
+        )
+        what = f"{workload}, trial {trial}" if trial else workload
+        return (not answers and kept_cloud(f"does not know {what}", workload, trial)) or cloud
 
     def answer(self, document: Any, template: str | Path, **more: Any) -> None:
         """Print the document with ``--json``, else its screen (output.py)."""

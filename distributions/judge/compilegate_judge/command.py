@@ -349,7 +349,7 @@ MOST_SHOWN = 12
 
 def _replay(invocation: Invocation, decision_id: str, workload: str | None) -> int:
     """Show whether a recorded decision is the same; exit code 0, 13, or 11 without evidence."""
-    cloud = invocation.open_records()
+    cloud = invocation.open_records(workload)
     if workload:
         check_workload_exists(workload, cloud)
     workloads = [workload] if workload else workload_names(cloud.services.store)

@@ -28,7 +28,7 @@ from compilegate import __version__
 from compilegate.adapters.workload_files import FOLDER as DATA
 from compilegate.adapters.workload_files import SCRIPT, WorkloadFile
 from compilegate.cli.check import read_files
-from compilegate.cli.common.cloud import Cloud, StartedCloud
+from compilegate.cli.common.cloud import Cloud, Keeper, StartedCloud
 from compilegate.cli.common.error_handling import FAILURE, STOPPED
 from compilegate.cli.common.outcome import Outcome, decision_rows, read_outcome
 from compilegate.cli.common.output import answer, console, moves
@@ -57,6 +57,7 @@ from compilegate.place import INSTALLED, PROJECT, work_folder
 from compilegate.usecases.flag.change_flag import flag_versions, latest_flag
 from compilegate.usecases.flag.override import find_candidate, set_by_hand
 from compilegate.usecases.production.review_production import review_production
+from compilegate.usecases.records import Trial
 from compilegate.usecases.registration import RegisterOptions
 from compilegate_local import TEMPLATES
 
@@ -223,6 +224,7 @@ def _evaluate(
     """Run the trials and show each verdict as it is reached."""
     cloud, began = started_cloud.cloud, time.monotonic()
     started: list[TrialWatcher] = []
+    keeper = Keeper(cloud)
     outcomes: dict[str, Outcome] = {}
 
     def show_verdict(view: View) -> None:
@@ -233,12 +235,16 @@ def _evaluate(
 
     try:
         started = start(files, cloud)
-        views = watch(started, cloud.poll_seconds, progress, on_end=show_verdict)
+        views = watch(
+            started, cloud.poll_seconds, progress, on_end=show_verdict, on_look=keeper.look
+        )
     except KeyboardInterrupt:
         typer.echo("Stopping the trials and the embedded cloud …", err=True)
         if not started_cloud.started_now:
             stop(started, cloud)  # the cloud outlives this command, so its trials must be ended
         raise typer.Exit(STOPPED) from None
+    finally:
+        keeper.end([item.trial for item in started])
     return views, [outcomes[view.trial.workload] for view in views]
 
 
@@ -318,6 +324,8 @@ def demo_production(
             if not started.started_now:  # the cloud outlives this command, its executions must end
                 month.stop()
             raise typer.Exit(STOPPED) from None
+        finally:
+            Keeper(cloud).end(month.trials)
         document = {
             "as_planned": month.wrong is None,
             "wrong": month.wrong,
@@ -341,8 +349,9 @@ Expectation = tuple[bool, str]
 class Month:
     """A month of production on one cloud, a run for every second night, shown on 80 columns.
 
-    ``runs`` are the documents of its runs. ``by_hand`` says whether the demo turned the flag on
-    where the trial did not, ``wrong`` what did not go as planned.
+    ``runs`` are the documents of its runs, ``trials`` those that it started. ``by_hand`` says
+    whether the demo turned the flag on where the trial did not, ``wrong`` what did not go as
+    planned.
     """
 
     def __init__(
@@ -357,6 +366,7 @@ class Month:
         # Without a terminal a line for each run is enough.
         self._live = progress if moves(progress) else Console(quiet=True)
         self._began = time.time_ns() // 1_000_000
+        self.trials: list[Trial] = []
         self._trials: list[TrialWatcher] = []
         self._running: str | None = None
         self._changed_by: str | None = None
@@ -419,6 +429,7 @@ class Month:
 
     def _hold_trial(self) -> Iterator[Expectation]:
         self._trials = start([self._file], self._cloud)
+        self.trials = [item.trial for item in self._trials]
         (view,) = watch(self._trials, self._cloud.poll_seconds, self._live)
         self._trials = []
         outcome = read_outcome(view.trial, self._cloud, view.state, self._reports)
