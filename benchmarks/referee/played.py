@@ -21,7 +21,7 @@ from benchmarks.referee.trial import Rule, draw, promotes
 HERE = Path(__file__).parent
 RESULTS = HERE / "results.json"
 # The margin in sd of a group: how many trials each group gets with it. Small margins take long.
-TRIALS: Mapping[float, int] = {0.5: 30, 1.0: 90, 1.5: 90, 2.0: 90}
+TRIALS: Mapping[float, int] = {0.5: 25, 1.0: 100, 1.5: 100, 2.0: 100}
 # What the results depend on beside the judge and the driver that asks it.
 DECIDING = ("groups.py", "trial.py", "rules/*.py", "data/*.csv")
 RUNS = ("candidate_runs", "baseline_runs", "other")
@@ -46,19 +46,19 @@ class Played:
 
 def play(judges: Mapping[str, Rule], group: Group, margin: float, index: int) -> list[Played]:
     """The trial of that number, decided by each rule, with and without the loss."""
-    found = []
+    outcomes = []
     for (name, rule), loses in product(judges.items(), (True, False)):
         trial = draw(group, margin, index, loses=loses)
         promoted = promotes(rule, trial)
         spent = {key: getattr(trial, key) for key in RUNS}
-        found.append(Played(name, group.name, margin, loses, promoted, **spent))
-    return found
+        outcomes.append(Played(name, group.name, margin, loses, promoted, **spent))
+    return outcomes
 
 
 def rounds() -> list[tuple[float, int]]:
     """Margin and number of every trial, those of all margins side by side."""
     every = [(margin, index) for margin, trials in TRIALS.items() for index in range(trials)]
-    return sorted(every, key=lambda one: ((one[1] + 1) / TRIALS[one[0]], one[0]))
+    return sorted(every, key=lambda trial: ((trial[1] + 1) / TRIALS[trial[0]], trial[0]))
 
 
 def played(minutes: float, jobs: int) -> list[Played]:
@@ -66,15 +66,15 @@ def played(minutes: float, jobs: int) -> list[Played]:
     end = time.monotonic() + 60 * minutes
     outcomes: list[Played] = []
     with multiprocessing.Pool(jobs) as pool:
-        for some in pool.imap(_round, rounds()):
-            outcomes += some
+        for decided in pool.imap(_round, rounds()):
+            outcomes += decided
             if time.monotonic() > end:
                 break
     return outcomes
 
 
-def _round(one: tuple[float, int]) -> list[Played]:
-    return [outcome for group in _groups() for outcome in play(rules(), group, *one)]
+def _round(numbered: tuple[float, int]) -> list[Played]:
+    return [outcome for group in _groups() for outcome in play(rules(), group, *numbered)]
 
 
 @cache
@@ -98,42 +98,45 @@ def results(outcomes: Sequence[Played], kept: Sequence[Group]) -> dict[str, Any]
 
 def _cells(outcomes: Sequence[Played], names: Sequence[str]) -> Iterator[dict[str, Any]]:
     by_cell: dict[tuple[str, float, bool], list[Played]] = {}
-    for one in outcomes:
-        by_cell.setdefault((one.rule, one.margin, one.loses), []).append(one)
-    for (rule, margin, loses), some in by_cell.items():
+    for outcome in outcomes:
+        cell = (outcome.rule, outcome.margin, outcome.loses)
+        by_cell.setdefault(cell, []).append(outcome)
+    for (rule, margin, loses), trials in by_cell.items():
         yield {
             "rule": rule,
             "margin": margin,
             "loses": loses,
-            "trials": len(some) // len(names),
-            "promoted": [sum(o.promoted for o in some if o.group == name) for name in names],
-            **{key: _mean([getattr(one, key) for one in some]) for key in RUNS},
+            "trials": len(trials) // len(names),
+            "promoted": [
+                sum(trial.promoted for trial in trials if trial.group == name) for name in names
+            ],
+            **{key: _mean([getattr(trial, key) for trial in trials]) for key in RUNS},
         }
 
 
 def _mean(values: Sequence[float]) -> dict[str, float]:
-    found = mean(values)
-    return {"mean": round(found["mean"], DIGITS), "se": round(found["se"], DIGITS)}
+    estimate = mean(values)
+    return {key: round(estimate[key], DIGITS) for key in ("mean", "se")}
 
 
 def rules_digest() -> str:
     """SHA-256 of the data, and of what decides in the rules and in how trials are drawn."""
-    found = {}
+    contents = {}
     for place in (place for pattern in DECIDING for place in HERE.glob(pattern)):
         content = place.read_bytes()
         name = place.relative_to(HERE).as_posix()
-        found[name] = deciding(content) if place.suffix == ".py" else content
-    return digest(found)
+        contents[name] = deciding(content) if place.suffix == ".py" else content
+    return digest(contents)
 
 
-def keep(found: Results, path: Path = RESULTS) -> None:
+def keep(kept: Results, path: Path = RESULTS) -> None:
     """Write the results, one cell a line."""
-    cells = ",\n".join(json.dumps(cell) for cell in found["cells"])
-    head = json.dumps({key: value for key, value in found.items() if key != "cells"})
+    cells = ",\n".join(json.dumps(cell) for cell in kept["cells"])
+    head = json.dumps({key: value for key, value in kept.items() if key != "cells"})
     path.write_text(f'{head[:-1]}, "cells": [\n{cells}\n]}}\n')
 
 
 def kept_results(path: Path = RESULTS) -> Results:
     """The results that are kept."""
-    found: Results = json.loads(path.read_text())
-    return found
+    kept: Results = json.loads(path.read_text())
+    return kept

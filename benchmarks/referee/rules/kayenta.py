@@ -3,8 +3,8 @@
 From spinnaker/kayenta at a69573be, MannWhitneyClassifier and MannWhitney: the canary is classified
 Low, and its score falls from 100 to 0, where the 98 % confidence interval of the Hodges-Lehmann
 shift lies below -0.25 times the size of its estimate and the mean is not above the baseline's.
-Its documentation asks for at least 50 points a metric. Roots are sought to the last digit, not to
-1e-4 of the metric's unit, in which some of these metrics have all their spread.
+Its documentation asks for at least 50 points a metric. Roots are sought more closely than to
+its 1e-4 of the metric's unit, in which some of these metrics have all their spread.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from scipy.stats import norm, rankdata
 from benchmarks.referee.trial import Rule, Trial
 
 TOLERANCE, CONFIDENCE = 0.25, 0.98
+PRECISION = 1e-6  # of the range that is possible
 
 
 def statistic(shift: float, canary: Sequence[float], control: Sequence[float]) -> float:
@@ -43,7 +44,9 @@ def shift_at(quantile: float, canary: Sequence[float], control: Sequence[float])
 
     if above(low) <= 0:
         return low
-    return high if above(high) >= 0 else float(brentq(above, low, high, xtol=1e-15))
+    return (
+        high if above(high) >= 0 else float(brentq(above, low, high, xtol=PRECISION * (high - low)))
+    )
 
 
 def is_low(canary: Sequence[float], control: Sequence[float]) -> bool:
