@@ -113,7 +113,7 @@ class Account:
         """DescribeTrainingJob, None for a job that does not exist."""
         return self.jobs.describe(name) or None
 
-    def found(self, created: datetime) -> Sequence[Mapping[str, Any]]:
+    def jobs_created(self, created: datetime) -> Sequence[Mapping[str, Any]]:
         """What Search has of the jobs created in a second, by the request of ``discover``."""
         second = created.replace(microsecond=0)
         request = search_request(second, second + timedelta(seconds=1))

@@ -151,13 +151,13 @@ class Verification:
         def found() -> bool:
             return any(
                 one["TrainingJobName"] == job.name and one["TrainingJobStatus"] == job.status
-                for one in self.account.found(created)
+                for one in self.account.jobs_created(created)
             )
 
         created = job.described["CreationTime"]
         self.account.wait_for(found, self.pace.message)
         busy = self.account.gpu_percent(job.name, created, job.described["LastModifiedTime"])
-        return replace(job, found=self.account.found(created), gpu_percent=busy)
+        return replace(job, found=self.account.jobs_created(created), gpu_percent=busy)
 
     def _summaries(self, uri: str) -> tuple[str, ...]:
         """Names of the evidence in a job's output data."""
