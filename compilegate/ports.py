@@ -403,14 +403,17 @@ class Clock(Protocol):
 class Settings:
     """What the deployment fixed: where jobs run and as whom.
 
-    ``job_roles`` is what the ARNs of its jobs' roles begin with; a workload's name completes it.
-    ``job_policy`` is the ARN of the policy of those roles, empty where none is made.
+    ``job_roles`` are those of its jobs, as naming.job_role_arn takes them. ``job_policy`` is the
+    ARN of the policy of those roles, empty where none is made; ``job_boundary`` that of their
+    permissions boundary, empty where it is the policy. ``tags`` are of all jobs and roles.
     """
 
     stage: str
     region: str
     job_roles: str
     job_policy: str = field(default="", kw_only=True)
+    job_boundary: str = field(default="", kw_only=True)
+    tags: Mapping[str, str] = field(default_factory=dict, kw_only=True)
     kms_key_arn: str | None = None
     subnet_ids: tuple[str, ...] = ()
     security_group_ids: tuple[str, ...] = ()

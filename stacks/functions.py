@@ -173,8 +173,7 @@ class Functions(Construct):
             "DATA_KEY_ARN": storage.data_key.key_arn,
             "LEDGER_TABLE": storage.table.table_name,
             "STAGE": settings.stage,
-            "JOB_POLICY_ARN": jobs.policy.managed_policy_arn,
-            "JOB_ROLES": jobs.prefix,
+            **jobs.environment(),
             "SETTINGS": settings.for_functions(),
         }
         permissions = Permissions(storage, settings)

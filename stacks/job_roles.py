@@ -1,8 +1,8 @@
 """The roles that training jobs run as: what each may reach, and who may make one.
 
-Functions make the roles themselves, one for each workload (compilegate/adapters/sagemaker.py); the
-stack owns their policy. It names the workload by a tag of the role, so that a deployment changes
-what all of them may do at once.
+Functions make the roles themselves, one for each workload (compilegate/adapters/sagemaker.py),
+unless they are provided; the stack owns their policy. It names the workload by a tag of the role,
+so that a deployment changes what all of them may do at once.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 from compilegate.domain import naming
-from compilegate.domain.deployment_settings import Settings
+from compilegate.domain.deployment_settings import PROVIDED, Settings
 from compilegate.domain.errors import InvalidInputError
 from stacks.permissions import Statements, allow
 from stacks.storage import TRAINING_LOGS, Storage
@@ -46,9 +46,10 @@ WRITES = (
 
 
 class JobRoles(Construct):
-    """``policy`` is what every job's role may do, and its permissions boundary.
+    """``policy`` is what every job's role may do, and its boundary if there is no other.
 
-    It stays when the stack goes: roles that functions have made are still under it.
+    It stays when the stack goes: roles that functions have made are still under it. ``names`` are
+    the roles as naming.job_role_arn takes them.
     """
 
     def __init__(
@@ -69,26 +70,39 @@ class JobRoles(Construct):
             ],
         )
         self.policy.apply_removal_policy(RemovalPolicy.RETAIN)
-        names = naming.job_role(settings.stage, settings.region, "")
-        # What a workload's name completes to the ARN of its role.
-        self.prefix = (
-            f"arn:{Aws.PARTITION}:iam::{Aws.ACCOUNT_ID}:role{naming.JOB_ROLES_PATH}{names}"
+        self._settings = settings
+        self._path = settings.role_path or naming.JOB_ROLES_PATH
+        own = naming.job_role(settings.stage, settings.region, "")
+        self.names = settings.job_role_arn or (
+            f"arn:{Aws.PARTITION}:iam::{Aws.ACCOUNT_ID}:role{self._path}{settings.role_prefix}{own}"
         )
 
     @property
     def all(self) -> str:
         """ARN pattern of the roles of every workload."""
-        return f"{self.prefix}*"
+        return naming.job_role_arn(self.names, "*")
+
+    def environment(self) -> dict[str, str]:
+        """What functions read of the roles: without a policy, they make none."""
+        roles = {"JOB_ROLES": self.names}
+        if self._settings.job_roles == PROVIDED:
+            return roles
+        return {**roles, "JOB_POLICY_ARN": self.policy.managed_policy_arn}
 
     def make(self) -> Statements:
         """Make a role that can do no more than ``policy``; no other change of any role."""
+        if self._settings.job_roles == PROVIDED:
+            return []
         arn = self.policy.managed_policy_arn
-        bounded = {"StringEquals": {"iam:PermissionsBoundary": arn}}
-        tags = [naming.ROLE_TAG_WORKLOAD, naming.TAG_DEPLOYMENT, "application"]
+        boundary = self._settings.permissions_boundary or arn
+        bounded = {"StringEquals": {"iam:PermissionsBoundary": boundary}}
+        tags = [
+            naming.ROLE_TAG_WORKLOAD, naming.TAG_DEPLOYMENT, "application", *self._settings.tags,
+        ]  # fmt: skip
         own_tags = {"ForAllValues:StringEquals": {"aws:TagKeys": tags}}
         return [
             # A role that is not there yet has no path to be found by.
-            allow(["iam:GetRole"], [self.all, self.all.replace(naming.JOB_ROLES_PATH, "/", 1)]),
+            allow(["iam:GetRole"], [self.all, self.all.replace(self._path, "/", 1)]),
             allow(["iam:ListAttachedRolePolicies"], [self.all]),
             allow(["iam:CreateRole", "iam:PutRolePermissionsBoundary"], [self.all], bounded),
             # A role is created with its tags; IAM knows no condition on its boundary here.

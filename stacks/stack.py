@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from aws_cdk import CfnOutput, Environment, Stack, Tags
+from aws_cdk import CfnOutput, DefaultStackSynthesizer, Environment, Stack, Tags
 from constructs import Construct
 
 from compilegate.domain import naming
@@ -17,6 +17,7 @@ from stacks.functions import SCHEDULE, STREAM, Functions
 from stacks.job_roles import JobRoles
 from stacks.machine import MachineContext
 from stacks.notifications import DeadLetters, Notifications, Watched
+from stacks.organisation import follow_rules
 from stacks.permissions import Permissions
 from stacks.projection import Projection
 from stacks.schedules import DAILY_SWEEP, WEEKLY_DIGEST, ScheduledFunction, Schedules
@@ -33,6 +34,8 @@ class CompilegateStack(Stack):
             "Compilegate",  # not the stage's name, which would get into logical ids
             stack_name=naming.stack_name(settings.stage),
             env=Environment(region=settings.region),
+            synthesizer=DefaultStackSynthesizer(qualifier=settings.bootstrap_qualifier),
+            tags=dict(settings.tags) or None,
             description="Compilegate: proves whether a graph compiler pays, workload by workload",
         )
         self._settings = settings
@@ -67,6 +70,7 @@ class CompilegateStack(Stack):
         Dashboard(self, "Dashboard", stage=settings.stage, watched=watched)
         Tags.of(self).add("application", "compilegate")
         Tags.of(self).add(naming.TAG_DEPLOYMENT, settings.stage)
+        follow_rules(self, settings)
         self._output(evaluate, train, schedules)
 
     def _start_by_schedule(self, functions: Functions) -> None:
@@ -119,6 +123,7 @@ class CompilegateStack(Stack):
             ("SchedulerRole", schedules.role.role_arn),
             ("DeadLetterQueue", self._dead_letters.queue.queue_url),
             ("DecisionTopic", self._notifications.topic.topic_arn),
-            ("JobRoles", self._jobs.prefix),
+            ("JobRoles", self._jobs.names),
+            ("JobPolicy", self._jobs.policy.managed_policy_arn),
         ):
             CfnOutput(self, output, value=value)

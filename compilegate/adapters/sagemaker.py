@@ -113,13 +113,16 @@ class ForeignRoleError(CompilegateError):
 
 
 class IamJobRoles:
-    """JobRoles in IAM.
+    """JobRoles in IAM; where the deployment has no policy for them, they are provided.
 
     A role of a deployment that was removed and came back is put under the new one's policy.
     """
 
     def __init__(self, iam: Any, settings: Settings) -> None:
         self._iam, self._settings, self._policy = iam, settings, settings.job_policy
+        self._boundary = settings.job_boundary or settings.job_policy
+        path, _, self._names = settings.job_roles.partition(":role")[2].rpartition("/")
+        self._path = f"{path}/"
 
     def ensure(self, workload: str) -> None:
         """Make the workload's role if there is none; raises ForeignRoleError for another's.
@@ -127,18 +130,22 @@ class IamJobRoles:
         Safe to repeat, also after a call that broke off: the policy comes last and is attached
         again. A new role may take seconds to work; the state that starts a job retries.
         """
-        name = naming.job_role(self._settings.stage, self._settings.region, workload)
+        if not self._policy:
+            return
+        name = f"{self._names}{workload}"
         role = self._role(name) or self._create(name, workload)
         tags, path = _by_key(role.get("Tags", ())), role["Path"]
-        if path != naming.JOB_ROLES_PATH or tags.get(naming.ROLE_TAG_WORKLOAD) != workload:
+        if path != self._path or tags.get(naming.ROLE_TAG_WORKLOAD) != workload:
             raise ForeignRoleError(
                 f"the role {name} exists and was not made for {workload}: it lies at {path} "
                 f"with the tags {tags}",
                 fix="delete it; the next run makes it again",
             )
         boundary = role.get("PermissionsBoundary", {}).get("PermissionsBoundaryArn")
-        if boundary != self._policy:
-            self._iam.put_role_permissions_boundary(RoleName=name, PermissionsBoundary=self._policy)
+        if boundary != self._boundary:
+            self._iam.put_role_permissions_boundary(
+                RoleName=name, PermissionsBoundary=self._boundary
+            )
         attached = self._iam.list_attached_role_policies(RoleName=name)["AttachedPolicies"]
         arns = [policy["PolicyArn"] for policy in attached]
         if self._policy not in arns:
@@ -161,6 +168,7 @@ class IamJobRoles:
             },
         }
         tags = {
+            **self._settings.tags,
             naming.ROLE_TAG_WORKLOAD: workload,
             naming.TAG_DEPLOYMENT: self._settings.stage,
             "application": naming.STACK_PREFIX,
@@ -169,12 +177,12 @@ class IamJobRoles:
             ("EntityAlreadyExists",),
             self._iam.create_role,
             RoleName=name,
-            Path=naming.JOB_ROLES_PATH,
+            Path=self._path,
             Description=f"Training jobs of {workload}, Compilegate {self._settings.stage}",
             AssumeRolePolicyDocument=json.dumps(
                 {"Version": "2012-10-17", "Statement": [statement]}
             ),
-            PermissionsBoundary=self._policy,
+            PermissionsBoundary=self._boundary,
             Tags=_tags(tags),
         )
         created: dict[str, Any] = self._iam.get_role(RoleName=name)["Role"]

@@ -115,6 +115,8 @@ def settings_from(variables: Mapping[str, str]) -> Settings:
         region=document.get("region") or variables["AWS_REGION"],
         job_roles=variables["JOB_ROLES"],
         job_policy=variables.get("JOB_POLICY_ARN", ""),
+        job_boundary=document.get("boundary") or "",
+        tags=document.get("tags", {}),
         kms_key_arn=variables.get("DATA_KEY_ARN"),
         subnet_ids=tuple(vpc.get("subnet_ids", ())),
         security_group_ids=tuple(vpc.get("security_group_ids", ())),

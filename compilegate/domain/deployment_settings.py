@@ -13,7 +13,7 @@ from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.expected import Form, Problem, Section, key
 from compilegate.domain.fields import Fields
 from compilegate.domain.workload.model import FactOverrides, OwnImage
-from compilegate.domain.workload.names import price_problems
+from compilegate.domain.workload.names import price_problems, tag_problems
 
 FILE = "cdk.json"
 STAGE = re.compile(r"[a-z][a-z0-9-]{0,15}")
@@ -22,6 +22,19 @@ BUCKET = re.compile(r"(?!.*\.\.)[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
 SUBNET = re.compile(r"subnet-[0-9a-f]+")
 SECURITY_GROUP = re.compile(r"sg-[0-9a-f]+")
 KEY_ARN = re.compile(r"arn:aws[a-z-]*:kms:[a-z0-9-]+:\d{12}:key/[a-zA-Z0-9-]+")
+# What IAM takes (its service model: arnType, roleNameType, pathType). One that ended with a dash
+# would be read as the beginning of an ARN (naming.job_role_arn).
+JOB_ROLE_ARN = re.compile(
+    r"arn:aws[a-z-]*:iam::\d{12}:role/[\w+=,.@/-]*(\{workload\}[\w+=,.@-]*)?(?<!-)"
+)
+POLICY_ARN = re.compile(r"arn:aws[a-z-]*:iam::(\d{12}|aws):policy/[\w+=,.@/-]+")
+ROLE_PREFIX = re.compile(r"[\w+=,.@-]{1,20}")
+ROLE_PATH = re.compile(r"/([\w+=,.@-]+/)+")
+ROLE_NAME_MAX, WORKLOAD_NAME_MAX = 64, 32
+# Of CDK's DefaultStackSynthesizer.
+QUALIFIER = re.compile(r"[a-z0-9]{1,10}")
+# Who makes the roles of training jobs: the functions, or the account's administrators.
+MANAGED, PROVIDED = "managed", "provided"
 EMAIL = re.compile(r"[^@\s]+@[^@\s]+\.[^@\s]+")
 # Of Amazon Q Developer in chat applications (its service model: SlackTeamId, SlackChannelId).
 WORKSPACE = re.compile(r"[0-9A-Z]{1,255}")
@@ -96,7 +109,8 @@ class Settings(Section):
     ``notification_email`` gets every message, ``owner_emails`` those about workloads of one owner.
     ``training_log_retention_days`` is about the log group of all training jobs of the account,
     which None leaves as it is. ``customer_key`` is the ARN of a key, None the key that the stack
-    makes itself.
+    makes itself. ``job_role_arn`` has ``{workload}`` where a workload's name belongs, or is one
+    role for all.
     """
 
     stage: str = key(
@@ -153,6 +167,37 @@ class Settings(Section):
         "compiled code", "days", default=30, low=1, high=MOST_DAYS
     )
 
+    job_roles: str = key(
+        "who makes the roles of training jobs", default=MANAGED, allowed=(MANAGED, PROVIDED)
+    )
+    job_role_arn: str | None = key(
+        "the roles of training jobs, where they are provided",
+        default=None,
+        form=_usable(JOB_ROLE_ARN, "an ARN such as arn:aws:iam::123456789012:role/ml-{workload}"),
+    )
+    permissions_boundary: str | None = key(
+        "of every role", default=None, form=_usable(POLICY_ARN, "the ARN of a policy")
+    )
+    role_prefix: str = key(
+        "what the name of every role begins with",
+        default="",
+        form=_usable(ROLE_PREFIX, "the beginning of a role's name, such as ml-"),
+    )
+    role_path: str | None = key(
+        "of every role", default=None, form=_usable(ROLE_PATH, "a path such as /ml/")
+    )
+    tags: Mapping[str, str] = key(
+        "of every resource, job and role",
+        factory=dict,
+        example="cost-centre: ml",
+        check=tag_problems,
+    )
+    bootstrap_qualifier: str | None = key(
+        "of CDK's bootstrap stack",
+        default=None,
+        form=_usable(QUALIFIER, "the qualifier of `cdk bootstrap`"),
+    )
+
     @classmethod
     def from_context(cls, context: Mapping[str, Any]) -> Settings:
         """Read the app's own keys; raises InvalidInputError naming key, value and fix."""
@@ -169,7 +214,7 @@ class Settings(Section):
             raise error.in_file(FILE) from None
 
     def problems(self) -> Iterator[Problem]:
-        """A key of another region, and retentions that CloudWatch Logs does not offer."""
+        """What does not go together, and retentions that CloudWatch Logs does not offer."""
         for name in ("log_retention_days", "training_log_retention_days"):
             days = getattr(self, name)
             if days is not None and days not in LOG_RETENTION_DAYS:
@@ -177,6 +222,14 @@ class Settings(Section):
                 yield name, "is not a CloudWatch Logs retention", f"use one of {allowed}"
         if self.customer_key and self.customer_key.split(":")[3] != self.region:
             yield "customer_key", "is a key of another region", f"give one of {self.region}"
+        if bool(self.job_role_arn) != (self.job_roles == PROVIDED):
+            fix = f"give it together with job_roles: {PROVIDED}, and only then"
+            yield "job_role_arn", f"does not go with job_roles: {self.job_roles}", fix
+        rest = naming.job_role(self.stage, self.region, "w" * WORKLOAD_NAME_MAX)
+        room = ROLE_NAME_MAX - len(rest)
+        if len(self.role_prefix) > room:
+            fix = f"use at most {room} characters, or a shorter stage"
+            yield "role_prefix", "leaves a role's name no room for a workload's", fix
 
     @property
     def facts(self) -> FactOverrides:
@@ -186,7 +239,10 @@ class Settings(Section):
     def for_functions(self) -> str:
         """The part that Lambdas read, as the JSON of their SETTINGS variable."""
         vpc = self.vpc and asdict(self.vpc)
-        document = {"region": self.region, "facts": asdict(self.facts), "vpc": vpc}
+        document = {
+            "region": self.region, "facts": asdict(self.facts), "vpc": vpc, "tags": self.tags,
+            "boundary": self.permissions_boundary,
+        }  # fmt: skip
         return json.dumps(document, sort_keys=True)
 
 

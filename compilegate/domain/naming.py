@@ -142,6 +142,17 @@ def job_role(stage: str, region: str, workload: str) -> str:
     return f"{stage}-{region}-{workload}"
 
 
+def job_role_arn(roles: str, workload: str) -> str:
+    """ARN of the role that a workload's jobs run as.
+
+    ``roles`` is a deployment's: a beginning, which ends with a dash and which the name completes;
+    or an ARN with ``{workload}`` in place of the name, or of one role for all.
+    """
+    if roles.endswith("-"):
+        return f"{roles}{workload}"
+    return roles.replace("{workload}", workload)
+
+
 def trial_id(epoch_milliseconds: int) -> str:
     """Eight characters that sort by time: milliseconds since 1970 in base 36."""
     digits = ""

@@ -19,6 +19,7 @@ def job_site(settings: Settings, bucket: str) -> JobSite:
         kms_key_arn=settings.kms_key_arn,
         subnet_ids=settings.subnet_ids,
         security_group_ids=settings.security_group_ids,
+        tags=settings.tags,
     )
 
 

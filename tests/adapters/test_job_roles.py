@@ -45,6 +45,31 @@ def assert_bounded(iam: Any, arn: str) -> None:
     assert arn in [one["PolicyArn"] for one in attached]
 
 
+def test_a_role_follows_the_deployments_path_prefix_boundary_and_tags(iam: Any) -> None:
+    jobs, boundary = policy(iam), policy(iam, "boundary")
+    names = f"arn:aws:iam::{ACCOUNT}:role/ml/team/x-prod-us-east-1-"
+    settings = Settings(
+        "prod", "us-east-1", names, job_policy=jobs, job_boundary=boundary,
+        tags={"cost-centre": "1", "compilegate-workload": "victim"},
+    )  # fmt: skip
+    IamJobRoles(iam, settings).ensure("bert-docs")
+    IamJobRoles(iam, settings).ensure("bert-docs")
+    role = iam.get_role(RoleName="x-prod-us-east-1-bert-docs")["Role"]
+    tags = {tag["Key"]: tag["Value"] for tag in role["Tags"]}
+    attached = iam.list_attached_role_policies(RoleName=role["RoleName"])["AttachedPolicies"]
+
+    assert f"{names}bert-docs" == role["Arn"]
+    assert boundary == role["PermissionsBoundary"]["PermissionsBoundaryArn"]
+    assert [jobs] == [one["PolicyArn"] for one in attached]
+    # What separates workloads is not the deployment's to replace.
+    assert ("1", "bert-docs") == (tags["cost-centre"], tags["compilegate-workload"])
+
+
+def test_roles_that_are_provided_are_left_alone() -> None:
+    provided = f"arn:aws:iam::{ACCOUNT}:role/ml/train-{{workload}}"
+    IamJobRoles(None, Settings("prod", "us-east-1", provided)).ensure("bert-docs")  # no call
+
+
 def refuse(**_: Any) -> None:
     raise AssertionError("not needed")
 

@@ -41,14 +41,15 @@ def clients(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
 def test_settings_are_those_of_the_deployment() -> None:
     document = {"region": "us-west-2", "facts": {"prices": {"ml.g5.xlarge": 2.5}}, "vpc": {
         "subnet_ids": ["subnet-1"], "security_group_ids": ["sg-1", "sg-2"],
-    }}  # fmt: skip
+    }, "boundary": "arn:boundary", "tags": {"cost-centre": "1"}}  # fmt: skip
     more = {"JOB_POLICY_ARN": "arn:policy", "DATA_KEY_ARN": "arn:key"}
 
     assert Settings("prod", "eu-west-1", ROLES) == wiring.settings_from(LEAST)
     assert Settings(
         "prod", "us-west-2", ROLES, job_policy="arn:policy", kms_key_arn="arn:key",
         subnet_ids=("subnet-1",), security_group_ids=("sg-1", "sg-2"),
-        facts=FactOverrides(prices={"ml.g5.xlarge": 2.5}),
+        facts=FactOverrides(prices={"ml.g5.xlarge": 2.5}), job_boundary="arn:boundary",
+        tags={"cost-centre": "1"},
     ) == wiring.settings_from({**LEAST, **more, "SETTINGS": json.dumps(document)})  # fmt: skip
 
 

@@ -15,7 +15,7 @@ from moto import mock_aws
 
 from compilegate.domain.errors import NotDeployedError
 from compilegate_checkup import account as deployment_check
-from compilegate_checkup.reading import BOOTSTRAP_PARAMETER, read_network
+from compilegate_checkup.reading import BOOTSTRAP_PARAMETER, DEFAULT_QUALIFIER, read_network
 from compilegate_checkup.rules import Network, VpcSetting
 from tests.cli.conftest import Invoke
 from tests.cli.project import write_project
@@ -48,7 +48,12 @@ def aws(monkeypatch: pytest.MonkeyPatch, providers: FakeProviders) -> Iterator[A
 
 @pytest.fixture
 def bootstrapped(aws: Any) -> None:
-    aws("ssm").put_parameter(Name=BOOTSTRAP_PARAMETER, Value="30", Type="String")
+    bootstrap(aws, DEFAULT_QUALIFIER)
+
+
+def bootstrap(aws: Any, qualifier: str) -> None:
+    name = BOOTSTRAP_PARAMETER.format(qualifier=qualifier)
+    aws("ssm").put_parameter(Name=name, Value="30", Type="String")
 
 
 class Vpc:
@@ -84,9 +89,9 @@ class Vpc:
         return read_network(self.ec2, self.setting)
 
 
-def configure(folder: Path, vpc: Vpc | None) -> None:
+def configure(folder: Path, vpc: Vpc | None, **more: Any) -> None:
     setting = vpc and {"subnet_ids": [vpc.subnet], "security_group_ids": [vpc.group]}
-    context = {"stage": "prod", "region": REGION, "vpc": setting}
+    context = {"stage": "prod", "region": REGION, "vpc": setting, **more}
     (folder / "cdk.json").write_text(json.dumps({"context": context}))
 
 
@@ -172,7 +177,7 @@ def deploy(aws: Any, vpc: Vpc) -> None:
 def test_a_part_that_may_not_be_read_is_named_and_the_others_are_examined(
     invoke: Invoke, aws: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def denied(ssm: Any) -> int:
+    def denied(*_: Any) -> int:
         error = {"Error": {"Code": "AccessDeniedException", "Message": "no"}}
         raise ClientError(error, "GetParameter")
 
@@ -182,6 +187,62 @@ def test_a_part_that_may_not_be_read_is_named_and_the_others_are_examined(
 
     assert {"not_checked": "info", "not_deployed": "warn"} == severities(result)
     assert 11 == result.exit_code
+
+
+ACCOUNT = "123456789012"
+TRUST = {
+    "Effect": "Allow",
+    "Principal": {"Service": "sagemaker.amazonaws.com"},
+    "Action": "sts:AssumeRole",
+}
+PROVIDED = {
+    "job_roles": "provided",
+    "job_role_arn": f"arn:aws:iam::{ACCOUNT}:role/ml/train-{{workload}}",
+    "permissions_boundary": f"arn:aws:iam::{ACCOUNT}:policy/Boundary",
+    "tags": {"cost-centre": "1"},
+}
+
+
+def make_role(aws: Any, **tags: str) -> None:
+    aws("iam").create_role(
+        Path="/ml/", RoleName="train-bert-docs",
+        AssumeRolePolicyDocument=json.dumps({"Version": "2012-10-17", "Statement": [TRUST]}),
+        Tags=[{"Key": key, "Value": value} for key, value in tags.items()],
+    )  # fmt: skip
+
+
+def test_roles_that_are_provided_and_what_they_are_made_under_must_be_there(
+    invoke: Invoke, aws: Any, tmp_path: Path
+) -> None:
+    configure(tmp_path, None, **PROVIDED)
+    file = write_project(tmp_path)
+    ask = ("doctor", "--deployment", file, "--only", "roles", "--json")
+
+    missing = {"role_missing": "block", "boundary_missing": "block"}
+    assert missing == severities(invoke(*ask))
+
+    policy = json.dumps({"Version": "2012-10-17", "Statement": [{**TRUST, "Resource": "*"}]})
+    aws("iam").create_policy(PolicyName="Boundary", PolicyDocument=policy)
+    make_role(aws)
+    untagged = {"role_not_isolated": "warn", "role_without_tags": "warn"}
+    assert untagged == severities(invoke(*ask))
+
+    tags = {"cost-centre": "1", "compilegate-workload": "bert-docs"}
+    aws("iam").tag_role(
+        RoleName="train-bert-docs", Tags=[{"Key": key, "Value": tags[key]} for key in tags]
+    )
+    assert {} == severities(invoke(*ask))
+
+
+def test_a_bootstrap_of_another_qualifier_does_not_count(
+    invoke: Invoke, aws: Any, bootstrapped: None, tmp_path: Path
+) -> None:
+    configure(tmp_path, None, bootstrap_qualifier="mine")
+    ask = ("doctor", "--deployment", "--only", "bootstrap", "--json")
+
+    assert {"bootstrap_missing": "block"} == severities(invoke(*ask))
+    bootstrap(aws, "mine")
+    assert {} == severities(invoke(*ask))
 
 
 def test_ids_of_another_account_and_a_subnet_that_is_full(aws: Any) -> None:

@@ -14,7 +14,7 @@ from compilegate.domain.request import build
 from stacks.job_fields import check_job_fields
 
 GOOD = {"stage": "prod", "region": "eu-west-1"}
-
+PROVIDED_ROLE = "arn:aws:iam::111122223333:role/ml-{workload}"
 
 VPC = {"subnet_ids": ["subnet-1"], "security_group_ids": ["sg-1"]}
 WRONG = {
@@ -31,6 +31,13 @@ WRONG = {
     "compile_cache_retention_days": [-1],
     "training_log_retention_days": [31, 0],
     "monthly_budget_usd": [0, "much"],
+    "job_roles": ["mine"],
+    "job_role_arn": ["role/mine", "arn:aws:iam::111122223333:role/ml-", PROVIDED_ROLE],
+    "permissions_boundary": ["Boundary"],
+    "role_prefix": ["a b", "x" * 21],
+    "role_path": ["ml", "/ml"],
+    "tags": ["cost-centre"],
+    "bootstrap_qualifier": ["my-qualifier"],
     "customer_key": ["alias/mine", "arn:aws:kms:ap-south-1:111122223333:key/1234abcd", 1],
 }
 # A wrong part of a section, and the place that is named.
@@ -48,6 +55,9 @@ WRONG_PARTS = [
     ({"slack": {"workspace_id": "t 1", "channel_id": "C01"}}, "context.slack.workspace_id"),
     ({"slack": {"workspace_id": "T01", "channel_id": "#a"}}, "context.slack.channel_id"),
     ({"slack": {"workspace_id": "T0", "channel_id": "C0", "x": 1}}, "context.slack.x"),
+    ({"job_roles": "provided"}, "context.job_role_arn"),
+    ({"stage": "s" * 16, "role_prefix": "x" * 6}, "use at most 5 characters"),
+    ({"tags": {"aws:x": "1"}}, "context.tags.aws:x"),
     ({"price_override": {}}, "did you mean `price_overrides`?"),
 ]  # fmt: skip
 
@@ -105,10 +115,12 @@ def test_what_the_command_line_hands_over_as_text_is_read_as_json():
 
 
 def test_functions_get_what_they_need_as_json():
-    settings = Settings.from_context({**GOOD, "vpc": VPC, "price_overrides": {"ml.x.y": 2}})
+    more = {"tags": {"team": "ml"}, "permissions_boundary": "arn:aws:iam::aws:policy/x"}
+    settings = Settings.from_context({**GOOD, "vpc": VPC, "price_overrides": {"ml.x.y": 2}, **more})
 
     facts = {"prices": {"ml.x.y": 2.0}, "images": []}
     expected = {"region": "eu-west-1", "vpc": VPC, "facts": facts}
+    expected |= {"tags": {"team": "ml"}, "boundary": "arn:aws:iam::aws:policy/x"}
     assert expected == json.loads(settings.for_functions())
 
 

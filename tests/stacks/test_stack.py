@@ -74,8 +74,8 @@ def test_the_outputs_are_those_that_commands_read(template):
     outputs = template.resolve(template.document["Outputs"])
 
     assert {
-        "DataBucket", "DeadLetterQueue", "DecisionTopic", "EvaluateStateMachine", "JobRoles",
-        "LedgerTable", "ScheduleGroup", "SchedulerRole", "Stage", "TrainStateMachine",
+        "DataBucket", "DeadLetterQueue", "DecisionTopic", "EvaluateStateMachine", "JobPolicy",
+        "JobRoles", "LedgerTable", "ScheduleGroup", "SchedulerRole", "Stage", "TrainStateMachine",
     } == set(outputs)  # fmt: skip
     assert "compilegate-prod" == outputs["ScheduleGroup"]["Value"]
 

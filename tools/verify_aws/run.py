@@ -295,7 +295,7 @@ def prepare_verification(
         store=S3Store(client("s3"), services.store.bucket),
         role_arn=machines[naming.EVALUATE]["roleArn"],
         roles=IamJobRoles(client("iam"), services.settings),
-        job_role=naming.job_role(services.settings.stage, services.settings.region, WORKLOAD),
+        job_role=naming.job_role_arn(services.settings.job_roles, WORKLOAD).rpartition("/")[2],
         trial=trial,
         shipment=shipment,
         jobs=planned,

@@ -35,7 +35,10 @@ LOG_LEVEL = 20
 
 @dataclass(frozen=True)
 class JobSite:
-    """Where jobs of a deployment run; a workload's name completes ``job_roles`` to a role's ARN."""
+    """Where jobs of a deployment run; ``job_roles`` as naming.job_role_arn takes them.
+
+    ``tags`` are the deployment's own, of every job.
+    """
 
     stage: str
     bucket: str
@@ -44,10 +47,12 @@ class JobSite:
     kms_key_arn: str | None = None
     subnet_ids: Sequence[str] = ()
     security_group_ids: Sequence[str] = ()
+    tags: Mapping[str, str] = field(default_factory=dict)
 
     def context(self, workload: str, *, trial: str, execution: str, source_key: str) -> JobContext:
         """The context of a trial's jobs, or of a production run's: then ``trial`` is its id."""
-        return JobContext(self, f"{self.job_roles}{workload}", trial, execution, source_key)
+        role = naming.job_role_arn(self.job_roles, workload)
+        return JobContext(self, role, trial, execution, source_key)
 
 
 @dataclass(frozen=True)
@@ -151,7 +156,7 @@ def _stopping(training: Training, runtime_seconds: int) -> dict[str, int]:
 def _tags(
     workload: Workload, run: str, stage: str, arm: str, context: JobContext
 ) -> list[dict[str, str]]:
-    """The trial's own tags, the owner's and the team's.
+    """The trial's own tags, the deployment's, the owner's and the team's, which go before others.
 
     Raises InvalidInputError for a key that begins with a reserved prefix.
     """
@@ -170,6 +175,7 @@ def _tags(
         naming.TAG_STAGE: stage,
         naming.TAG_ARM: arm,
         naming.TAG_EXECUTION: context.execution,
+        **context.site.tags,
         **owner,
         **workload.tags,
     }

@@ -126,7 +126,7 @@ def record_team_run(event: Mapping[str, Any], *, services: Services) -> dict[str
     except CompilegateError as error:
         return _ignored(workload, job, f"{workload} is not in production: {error}")
     now = services.clock.now()
-    own = f"{services.settings.job_roles}{workload}"
+    own = naming.job_role_arn(services.settings.job_roles, workload)
     foreign = ended_execution.job_of_another_role(described, own, registered, now=now)
     if foreign is not None:
         services.ledger.append(workload, foreign)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,19 +18,21 @@ from compilegate.cli.common.connect import stack_outputs
 from compilegate.cli.common.output import answer
 from compilegate.cli.common.session import Providers
 from compilegate.domain.claims import LOCAL_STAGE
+from compilegate.domain.deployment_settings import PROVIDED
 from compilegate.domain.errors import NotDeployedError
-from compilegate.domain.naming import stack_name
+from compilegate.domain.naming import job_role_arn, stack_name
 from compilegate.domain.reasons import Reason, Severity
 from compilegate.facts import load_facts, quota_codes
 from compilegate_checkup import TEMPLATES, reading
 from compilegate_checkup.command import Part
 from compilegate_checkup.rules import (
     Demand,
+    JobRole,
     VpcSetting,
     examine_bootstrap,
+    examine_job_role,
     examine_network,
     examine_quotas,
-    examine_role,
     examine_setting,
     reason,
 )
@@ -101,19 +104,33 @@ def find_reasons(
 
 
 def _bootstrap(account: Account, _demands: Sequence[Demand]) -> Iterable[Reason]:
-    version = reading.bootstrap_version(account.client("ssm"))
+    qualifier = project.deployment().bootstrap_qualifier
+    version = reading.bootstrap_version(account.client("ssm"), qualifier)
     return examine_bootstrap(version, account.region)
 
 
-def _stack(account: Account, demands: Sequence[Demand]) -> Iterable[Reason]:
+def _stack(account: Account, _demands: Sequence[Demand]) -> Iterable[Reason]:
     try:
-        outputs = stack_outputs(account.client("cloudformation"), account.stage)
+        stack_outputs(account.client("cloudformation"), account.stage)
     except NotDeployedError as error:
-        return [reason("not_deployed", problem=error.problem)]
-    iam = account.client("iam")
-    arns = [f"{outputs['JobRoles']}{demand.workload}" for demand in demands]
-    policies = {arn: reading.trust_policy(iam, arn) for arn in arns}
-    return [one for arn, policy in policies.items() for one in examine_role(policy, arn)]
+        yield reason("not_deployed", problem=error.problem)
+
+
+def _roles(account: Account, demands: Sequence[Demand]) -> Iterable[Reason]:
+    """The deployed roles; before a deployment those that cdk.json says are provided."""
+    settings, iam = project.deployment(), account.client("iam")
+    boundary = settings.permissions_boundary
+    if boundary and not reading.has_policy(iam, boundary):
+        yield reason("boundary_missing", arn=boundary)
+    roles = settings.job_role_arn or ""
+    with suppress(NotDeployedError):
+        roles = stack_outputs(account.client("cloudformation"), account.stage)["JobRoles"]
+    for demand in demands if roles else ():
+        job_role = JobRole(
+            job_role_arn(roles, demand.workload), demand.workload,
+            provided=settings.job_roles == PROVIDED, tags=settings.tags,
+        )  # fmt: skip
+        yield from examine_job_role(reading.role(iam, job_role.arn), job_role)
 
 
 def _vpc(account: Account, demands: Sequence[Demand]) -> Iterable[Reason]:
@@ -145,6 +162,7 @@ def _quotas(account: Account, demands: Sequence[Demand]) -> Iterable[Reason]:
 PARTS: Mapping[Part, Callable[[Account, Sequence[Demand]], Iterable[Reason]]] = {
     Part.BOOTSTRAP: _bootstrap,
     Part.STACK: _stack,
+    Part.ROLES: _roles,
     Part.VPC: _vpc,
     Part.QUOTAS: _quotas,
 }

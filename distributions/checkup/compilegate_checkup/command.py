@@ -63,6 +63,7 @@ class Part(StrEnum):
 
     BOOTSTRAP = "bootstrap"
     STACK = "stack"
+    ROLES = "roles"
     VPC = "vpc"
     QUOTAS = "quotas"
 
@@ -111,7 +112,7 @@ def doctor(
     A workload file selects its entry point, its candidates' compilers and its hyperparameters.
     The comment # compilegate: ignore[rule-id] with a reason suppresses a finding on its line.
 
-    With --deployment, examines what jobs need of the AWS account: bootstrap, stack, role, the VPC
+    With --deployment, examines what jobs need of the AWS account: bootstrap, stack, roles, the VPC
     in cdk.json, and quotas for the instances of the workload files.
 
     Exit code 0 nothing but notes, 11 something slows it, 10 something breaks it, 2 bad input.

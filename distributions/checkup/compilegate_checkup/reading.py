@@ -18,8 +18,9 @@ from compilegate_checkup.rules import (
     VpcSetting,
 )
 
-# The qualifier of CDK's default synthesizer: where its bootstrap stack writes its version.
-BOOTSTRAP_PARAMETER = "/cdk-bootstrap/hnb659fds/version"
+# Where CDK's bootstrap stack writes its version, and the qualifier of CDK's default synthesizer.
+BOOTSTRAP_PARAMETER = "/cdk-bootstrap/{qualifier}/version"
+DEFAULT_QUALIFIER = "hnb659fds"
 # Filters, and the field that each is about.
 FILTERS = {"subnet-id": "SubnetId", "group-id": "GroupId", "vpc-id": "VpcId"}
 # What a route may lead to, in DescribeRouteTables.
@@ -30,19 +31,23 @@ TARGETS = (
 )  # fmt: skip
 
 
-def bootstrap_version(ssm: Any) -> int | None:
+def bootstrap_version(ssm: Any, qualifier: str | None) -> int | None:
     """Version of CDK's bootstrap stack, None where the region of the account has none."""
-    answer = unless(("ParameterNotFound",), ssm.get_parameter, Name=BOOTSTRAP_PARAMETER)
+    name = BOOTSTRAP_PARAMETER.format(qualifier=qualifier or DEFAULT_QUALIFIER)
+    answer = unless(("ParameterNotFound",), ssm.get_parameter, Name=name)
     return None if answer is None else int(answer["Parameter"]["Value"])
 
 
-def trust_policy(iam: Any, role_arn: str) -> Mapping[str, Any] | None:
-    """Who may assume a role, None where it does not exist."""
+def role(iam: Any, role_arn: str) -> Mapping[str, Any] | None:
+    """A role as IAM describes it, None where it does not exist."""
     answer = unless(("NoSuchEntity",), iam.get_role, RoleName=role_arn.rpartition("/")[2])
-    if answer is None:
-        return None
-    policy: Mapping[str, Any] = answer["Role"]["AssumeRolePolicyDocument"]
-    return policy
+    described: Mapping[str, Any] | None = answer and answer["Role"]
+    return described
+
+
+def has_policy(iam: Any, policy_arn: str) -> bool:
+    """Whether a managed policy exists."""
+    return bool(unless(("NoSuchEntity",), iam.get_policy, PolicyArn=policy_arn))
 
 
 def deployed_vpc(lambda_: Any, stage: str) -> VpcSetting | None:

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from compilegate.domain.naming import ROLE_TAG_WORKLOAD
 from compilegate.domain.reasons import Reason, Severity
 from compilegate.domain.wording import fill, sentences
 
@@ -284,6 +285,33 @@ def examine_role(trust: Mapping[str, Any] | None, arn: str) -> Iterator[Reason]:
             trusted.update([service] if isinstance(service, str) else service)
     if SAGEMAKER not in trusted:
         yield reason("role_not_assumable", arn=arn)
+
+
+@dataclass(frozen=True)
+class JobRole:
+    """The role of a workload's jobs, and the tags that the deployment demands of it."""
+
+    arn: str
+    workload: str
+    provided: bool = False
+    tags: Mapping[str, str] = field(default_factory=dict)
+
+
+def examine_job_role(role: Mapping[str, Any] | None, job_role: JobRole) -> Iterator[Reason]:
+    """``role`` as IAM describes it, None where there is none: a provided one must be there."""
+    if not role:
+        if job_role.provided:
+            yield reason("role_missing", arn=job_role.arn, workload=job_role.workload)
+        return
+    yield from examine_role(role["AssumeRolePolicyDocument"], job_role.arn)
+    tags = {tag["Key"]: tag["Value"] for tag in role.get("Tags", ())}
+    missing = [name for name, value in job_role.tags.items() if tags.get(name) != value]
+    if missing:
+        yield reason("role_without_tags", arn=job_role.arn, names=", ".join(missing))
+    if job_role.provided and tags.get(ROLE_TAG_WORKLOAD) != job_role.workload:
+        yield reason(
+            "role_not_isolated", arn=job_role.arn, tag=ROLE_TAG_WORKLOAD, workload=job_role.workload
+        )
 
 
 def examine_quotas(quotas: Mapping[str, int | None], demands: Sequence[Demand]) -> Iterator[Reason]:

@@ -1,0 +1,115 @@
+"""What an organisation demands of a deployment, on the template."""
+
+import json
+from fnmatch import fnmatch
+
+import pytest
+
+from compilegate.domain.naming import job_role_arn
+from tests.stacks.template import ACCOUNT, as_list, load
+from tests.stacks.test_permissions import MACHINES, MAKERS
+
+BOUNDARY = f"arn:aws:iam::{ACCOUNT}:policy/Boundary"
+PROVIDED = f"arn:aws:iam::{ACCOUNT}:role/ml/train-{{workload}}"
+# What CloudFormation tags nowhere: a part of something else, or without tags of its own.
+WITHOUT_TAGS = {
+    "AWS::IAM::ManagedPolicy", "AWS::IAM::Policy", "AWS::Lambda::Alias",
+    "AWS::Lambda::EventInvokeConfig", "AWS::Lambda::Permission", "AWS::Lambda::Version",
+    "AWS::S3::BucketPolicy", "AWS::SNS::TopicPolicy", "AWS::SQS::QueuePolicy",
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def governed(synthesise):
+    """The assembly of an organisation that demands everything, and makes no job's role itself."""
+    return synthesise(
+        permissions_boundary=BOUNDARY, role_prefix="ml-", role_path="/ml/",
+        tags={"cost-centre": "1"}, bootstrap_qualifier="mine",
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def provided(synthesise):
+    return load(synthesise(job_roles="provided", job_role_arn=PROVIDED))
+
+
+def test_every_role_has_the_boundary_the_prefix_and_the_path(governed):
+    template = load(governed)
+    for role in template.properties("AWS::IAM::Role"):
+        assert (BOUNDARY, "/ml/") == (role["PermissionsBoundary"], role["Path"])
+        assert role["RoleName"].startswith("ml-")
+        assert len(role["RoleName"]) <= 64
+    names = [role["RoleName"] for role in template.properties("AWS::IAM::Role")]
+    assert len(names) == len(set(names))
+
+
+def test_functions_make_roles_of_that_name_under_that_boundary_and_change_no_other(governed):
+    template = load(governed)
+    roles = f"arn:aws:iam::{ACCOUNT}:role/ml/ml-prod-us-east-1-*"
+    own = [role["RoleName"] for role in template.properties("AWS::IAM::Role")]
+
+    assert {name: [roles] for name in MAKERS} == template.allowed("iam:CreateRole")
+    for owner in MAKERS:
+        conditions = {
+            action: statement["Condition"]
+            for statement in template.statements(owner)
+            for action in as_list(statement["Action"])
+            if action.startswith("iam:") and "Condition" in statement
+        }
+        bounded = {"iam:PermissionsBoundary": BOUNDARY}
+        assert bounded == conditions["iam:CreateRole"]["StringEquals"]
+        assert bounded == conditions["iam:AttachRolePolicy"]["StringEquals"]
+        assert "cost-centre" in str(conditions["iam:TagRole"])
+    assert [] == [name for name in own if fnmatch(f"arn:aws:iam::{ACCOUNT}:role/ml/{name}", roles)]
+
+
+def test_every_resource_and_the_stack_itself_have_the_tags(governed):
+    template = load(governed)
+    manifest = json.loads((governed / "manifest.json").read_text())["artifacts"]["Compilegate"]
+    tag = {"Key": "cost-centre", "Value": "1"}
+    untagged = {
+        one["Type"]
+        for one in template.resources.values()
+        if tag not in (tags := one["Properties"].get("Tags", []))
+        and "1" != (tags.get("cost-centre") if isinstance(tags, dict) else None)
+    }
+
+    assert WITHOUT_TAGS == untagged
+    assert {"cost-centre": "1"} == manifest["properties"]["tags"]
+
+
+def test_another_bootstrap_stack_deploys(governed):
+    manifest = json.loads((governed / "manifest.json").read_text())["artifacts"]["Compilegate"]
+
+    version = manifest["properties"]["bootstrapStackVersionSsmParameter"]
+    assert "/cdk-bootstrap/mine/version" == version
+
+
+def test_with_provided_roles_nothing_of_iam_is_called_at_run_time(provided):
+    actions = {
+        action
+        for owner in provided.owners()
+        for action in provided.actions(owner)
+        if action.startswith("iam:")
+    }
+
+    assert {"iam:PassRole"} == actions
+    roles = job_role_arn(PROVIDED, "*")
+    assert {name: [roles] for name in MACHINES} == provided.allowed("iam:PassRole")
+    for function in provided.properties("AWS::Lambda::Function"):
+        variables = function["Environment"]["Variables"]
+        assert PROVIDED == variables["JOB_ROLES"]
+        assert "JOB_POLICY_ARN" not in variables
+    assert PROVIDED == provided.document["Outputs"]["JobRoles"]["Value"]
+
+
+@pytest.mark.parametrize(
+    ("roles", "arn"),
+    [
+        ("role/compilegate/prod-us-east-1-", "role/compilegate/prod-us-east-1-bert"),
+        ("role/train-{workload}-x", "role/train-bert-x"),
+        ("role/training", "role/training"),
+    ],
+)
+def test_the_role_of_a_workload(roles, arn):
+    assert arn == job_role_arn(roles, "bert")
