@@ -134,21 +134,21 @@ def _metrics(job: Job) -> Seen:
 
 def _search_record(job: Job) -> Seen | None:
     """Whether ``discover`` reads the same of Search's record as of DescribeTrainingJob's answer."""
-    record = next((one for one in job.found if one["TrainingJobName"] == job.name), None)
+    record = next((one for one in job.searched if one["TrainingJobName"] == job.name), None)
     if record is None:
         return None
     # A name that discover does not leave out; no tags, for DescribeTrainingJob has none.
-    found, described = (
+    searched, described = (
         Reader("").job({**one, "TrainingJobName": "a", "Tags": []})
         for one in (record, job.described)
     )
     tags = [one["Key"] for one in record.get("Tags", ())]
-    same = found == described and "compilegate:workload" in tags
+    same = searched == described and "compilegate:workload" in tags
     return _seen(same, "as described, with tags", "otherwise", f"tags {', '.join(tags) or 'none'}")
 
 
 def _search_times(job: Job) -> Seen:
-    names = [one["TrainingJobName"] for one in job.found]
+    names = [one["TrainingJobName"] for one in job.searched]
     return _seen(names == [job.name], "found alone", "not alone", ", ".join(names) or "no job")
 
 

@@ -148,16 +148,16 @@ class Verification:
     def _discovered(self, job: Job) -> Job:
         """The job with what ``discover`` would read of it; Search may lag behind the service."""
 
-        def found() -> bool:
+        def listed() -> bool:
             return any(
                 one["TrainingJobName"] == job.name and one["TrainingJobStatus"] == job.status
                 for one in self.account.jobs_created(created)
             )
 
         created = job.described["CreationTime"]
-        self.account.wait_for(found, self.pace.message)
+        self.account.wait_for(listed, self.pace.message)
         busy = self.account.gpu_percent(job.name, created, job.described["LastModifiedTime"])
-        return replace(job, found=self.account.jobs_created(created), gpu_percent=busy)
+        return replace(job, searched=self.account.jobs_created(created), gpu_percent=busy)
 
     def _summaries(self, uri: str) -> tuple[str, ...]:
         """Names of the evidence in a job's output data."""

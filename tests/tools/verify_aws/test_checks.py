@@ -71,7 +71,7 @@ COMPLETED = Job(
     execution_that("SUCCEEDED", output={"CreationTime": int(CREATED.timestamp() * 1000)}),
     files=OUTPUT,
     checkpoints=["inductor/a"],
-    found=[
+    searched=[
         {**described("Completed", FinalMetricDataList=[{"MetricName": "eval_loss"}]),
          "Tags": [{"Key": "compilegate:workload", "Value": "verify-aws"}]}
     ],
@@ -145,10 +145,11 @@ OTHER_WORLDS = {
     "output-of-failed-job": otherwise(JobKind.FAILED, files=[]),
     "metric-regexes": otherwise(JobKind.QUALITY, described=described("Completed")),
     "search-record": otherwise(
-        JobKind.QUALITY, found=[{**COMPLETED.found[0], "BillableTimeInSeconds": 61}]
+        JobKind.QUALITY, searched=[{**COMPLETED.searched[0], "BillableTimeInSeconds": 61}]
     ),
     "search-times": otherwise(
-        JobKind.QUALITY, found=[*COMPLETED.found, {**COMPLETED.found[0], "TrainingJobName": "k"}]
+        JobKind.QUALITY,
+        searched=[*COMPLETED.searched, {**COMPLETED.searched[0], "TrainingJobName": "k"}],
     ),
     "gpu-utilization": otherwise(JobKind.QUALITY, gpu_percent=[0.0, 101.0]),
     "billable-seconds": otherwise(
