@@ -12,7 +12,7 @@ from compilegate.domain.production.probation import probation_document, watched_
 from compilegate.domain.reasons import Reason
 from compilegate.domain.records.production import BegunRun, ProductionRun, Review
 from compilegate.report.history.view import HistoryView
-from tests.domain.production.run_builder import BEGIN, production_run
+from tests.domain.production.run_builder import BEGIN, METRIC, production_run
 from tests.usecases.production_builder import trial_evidence
 
 OFF, REVERTED = Flag(False, "off"), Flag(False, "reverted", "compile")
@@ -45,7 +45,7 @@ def view(runs: int, *, changes: int = CHANGES, watched: int = 200) -> HistoryVie
     past = history(entries(runs, changes=changes))
     return HistoryView(
         "bert-docs", past, "prod", evidence=_evidence(past, watched),
-        workload={"quality": {"metric": "accuracy", "goal": "maximize", "margin": 0.01}},
+        workload={"quality": {"metric": METRIC, "goal": "maximize", "margin": 0.01}},
     )  # fmt: skip
 
 

@@ -193,6 +193,15 @@ def test_the_metric_is_of_the_latest_record_that_names_one(
     assert metric == view_of([], evidence=evidence, workload=workload).metric
 
 
+@pytest.mark.parametrize(("name", "shown"), [("eval_loss", 0.9), ("f1", None), (None, 0.9)])
+def test_what_a_run_reached_of_another_metric_is_no_figure_of_this_one(
+    name: str | None, shown: float | None
+) -> None:
+    run = production_run(1, metric=0.9, metric_name=name)
+
+    assert shown == view_of([run]).reached(run)
+
+
 def test_a_fault_is_that_of_the_runs_spec_and_never_the_baselines() -> None:
     made = [
         production_run(1, "compile", details={"spec_key": "faulty"}),

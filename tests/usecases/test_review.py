@@ -49,6 +49,7 @@ WORSE = CENTRE - TWO_MARGINS
 CODE = {"fingerprint": {**FINGERPRINT, "code_sha256": "another"}}
 TORCH = {"fingerprint": {**FINGERPRINT, "torch": "3.0"}}
 CRASH = {"finished": False, "metric": None}
+EXCHANGED = {"metric": 0.1, "metric_name": "f1"}
 UNSEEN, UNTREATED = {"counts": False}, {"applied": False}
 TEAM = {"launched_by": "team"}
 
@@ -134,6 +135,11 @@ STORIES = {
         words={7: [SUBJECTS["resume"]]}),
     "stopped jobs": Story(
         [UNSEEN | CRASH | {"status": "Stopped"}] * 11, "probation " * 11, (3,)),
+    "runs of another metric": Story(
+        [EXCHANGED] * 6, "probation " * 5 + "stale", (1, 3, 6), off=True,
+        words={1: ["it recorded f1, and the trial measured eval_loss"]}),
+    "runs that no release named": Story(
+        [{"metric_name": None}] * 12, "probation " * 12, (1,)),
     "jobs without a wall clock": Story(
         [{"wall_seconds": None}] * 15, "probation " * 15, (1,),
         words={1: [advice("speed_not_watched"), "some of its runs are not watched"]}),
@@ -281,6 +287,20 @@ def test_another_code_is_stale_and_a_new_trial_is_offered_with_its_price(
     command = "compilegate run workloads/bert-docs.yaml --stage prod"
     assert ("stale", command) == (body["kind"], body["act"])
     assert f"Start it with: {command}" in answer["message"]
+
+
+def test_a_metric_that_is_exchanged_late_neither_keeps_nor_ends_a_promotion(services: Any) -> None:
+    """As a flag stays on with ``keep``: runs of the other metric are no evidence either way."""
+    promote(services, change(SOUND, policy__probation_runs=4, **KEEP))
+    follow(services, range(1, 3))
+    other = change(SOUND, quality__metric="f1", **KEEP)
+    register(services, put_other_spec(services, other, "workloads/bert-docs/s.tgz"))
+    answers = [run_and_watch(services, number, **EXCHANGED) for number in range(3, 9)]
+
+    assert "quality metric: was eval_accuracy, is f1" in answers[0]["message"]
+    assert ("stale", True) == (flag_of(services).state, flag_of(services).enabled)
+    assert {"continue"} == {answer["verdict"] for answer in answers}
+    assert {2} == {look["runs"] for look in looks(services)[2:]}
 
 
 @pytest.mark.parametrize(

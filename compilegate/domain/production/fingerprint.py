@@ -1,11 +1,10 @@
 """What a decision holds for, and whether production still trains it.
 
-A fingerprint is image, framework, machines, code, recipe, precision and data schema. There are two
-sources. What a job is *asked* for is in the plan of the trial and in the registered workload of
-today: it is compared before a run and after it. What a job *recorded* exists only afterwards, but
-it is what was really used, and the only source for a team's own job. Each source is compared
-with its like. A field that one side lacks is not a change; it is listed as not
-compared.
+A fingerprint is image, framework, machines, code, recipe, metric, precision and data schema. There
+are two sources. What a job is *asked* for is in the plan of the trial and in the registered
+workload of today: it is compared before a run and after it. What a job *recorded* exists only
+afterwards, but it is what was really used, and the only source for a team's own job. Each source is
+compared with its like. A field that one side lacks is not a change; it is listed as not compared.
 
 GPU driver and data are not part of it: they change between runs of every job, and the
 probation watches what they do (domain/judging/monitor.py).
@@ -40,6 +39,7 @@ FIELDS: Mapping[str, str] = {
     "learning_rate": "learning rate",
     "hyperparameters": "hyperparameters",
     "code": "source code",
+    "metric": "quality metric",
     "recorded_image": "image that the job recorded",
     "torch": "torch that the job recorded",
     "recorded_precision": "precision that the job recorded",
@@ -90,6 +90,7 @@ def planned(arm: ArmPlan, job: TrainedJob) -> Fingerprint:
         "framework": " ".join(str(part) for part in parts if part),
         "hyperparameters": {**hyperparameters, **(arm.hyperparameters or {})},
         "code": job.code,
+        "metric": job.workload.quality.metric,
     }
 
 

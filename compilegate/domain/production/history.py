@@ -238,7 +238,8 @@ class Promotion:
 
     ``at`` is when it was turned on, ``since`` when the flag took its present state (epoch
     seconds); ``version`` is that of the flag's latest change. ``by_human``: a person turned on
-    what a trial had planned, with or without a measurement.
+    what a trial had planned, with or without a measurement. ``metric`` names what the trial
+    measured, empty until its evidence is read: runs of no other are compared with it.
     """
 
     trial: str
@@ -248,6 +249,7 @@ class Promotion:
     flag: Flag
     version: int
     by_human: bool = False
+    metric: str = ""
 
 
 def standing_promotion(versions: Versions) -> Promotion | None:

@@ -9,6 +9,7 @@ from typing import Any
 from compilegate.domain import job_output
 from compilegate.domain.errors import InvalidEvidenceError
 from compilegate.domain.job_output import JobOutput, quality_run
+from compilegate.domain.records.production import METRIC_NAME
 
 # Of a trial's full run only: the probation says itself which stage and order a run has, and the
 # loss curve stays in the job's output.
@@ -36,6 +37,7 @@ def kept_run(
     job_output.check_run(described, run.wall_seconds, run.record)
     run = run.recorded_as(job_seconds=job_output.trained_seconds(described))
     kept = {key: value for key, value in run.record.items() if key not in NOT_KEPT}
+    kept[METRIC_NAME] = metric
     size = len(json.dumps(kept))
     if size > LARGEST_RUN:
         raise InvalidEvidenceError(

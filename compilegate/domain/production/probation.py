@@ -26,7 +26,7 @@ from compilegate.domain.production.history import Promotion
 from compilegate.domain.production.savings import metric_of, wall_seconds_of
 from compilegate.domain.reasons import Reason
 from compilegate.domain.records.ledger import DamagedRecord
-from compilegate.domain.records.production import PlannedTransition, ProductionRun
+from compilegate.domain.records.production import METRIC_NAME, PlannedTransition, ProductionRun
 from compilegate.domain.workload.model import BASELINE, KEEP
 
 Document = dict[str, Any]
@@ -68,18 +68,22 @@ def watched_runs(runs: Iterable[ProductionRun], promotion: Promotion) -> Watched
         mine = run.arm == promotion.candidate and run.canary is None
         if run.started_at < promotion.at or not (mine or run.arm == BASELINE):
             continue
-        problem = unreadable(run) if run.counts else ""
+        problem = unreadable(run, promotion.metric) if run.counts else ""
         if problem:
             unread.append((run, problem))
         elif run.counts:
             judged.append(run)
-        if mine:
+        unnamed = run.finished and not run.result.get(METRIC_NAME)
+        if mine and not unnamed:  # that an earlier release named no metric is no fault of the run
             unseen = [] if run.counts and not problem else [*unseen, run]
     return Watched(tuple(judged), tuple(unread), tuple(unseen))
 
 
-def unreadable(run: ProductionRun) -> str:
-    """What keeps the judge from reading a run, empty where nothing does."""
+def unreadable(run: ProductionRun, metric: str) -> str:
+    """What keeps the judge from reading a run of the trial's metric, empty where nothing does."""
+    name = run.result.get(METRIC_NAME)
+    if run.finished and name != metric:
+        return f"it recorded {name or 'a metric of no name'}, and the trial measured {metric}"
     try:
         read_full_run(_evidence(run, 0))
     except InvalidEvidenceError as error:
@@ -171,12 +175,13 @@ def history_runs(
 ) -> list[ProductionRun]:
     """Those of the runs before a promotion that can serve as the baseline's history, in order."""
     (baseline,) = (arm["runs"] for arm in evidence["arms"] if arm["name"] == BASELINE)
+    metric = evidence["quality"]["metric"]
     trial, own = recorded(baseline), {run.get("job") for run in baseline}
     return [
         run
         for run in sorted(earlier, key=WHEN)
         if run.arm == BASELINE and run.counts and run.finished and run.job not in own
-        if not unreadable(run)
+        if not unreadable(run, metric)
         if metric_of(run) is not None
         if not stale_reasons(trial, recorded([run.result]))
     ]

@@ -73,17 +73,19 @@ class TrainedJob:
 
     @property
     def fields(self) -> dict[str, Any]:
-        """What the job trains, by dotted names: nothing of policy, quality and schedule.
+        """What the job trains, by dotted names, and the metric that it is measured by.
 
-        Nor other machines that production may fall back to, as runs on those are not evidence.
+        Nothing else of quality, nothing of policy and schedule, nor other machines that production
+        may fall back to, as runs on those are not evidence.
         """
         document = self.workload.to_dict()
-        return {
+        fields = {
             f"{section}.{key}": value
             for section in ("framework", "training")
             for key, value in document[section].items()
             if key != "fallback_instances"
         }
+        return {**fields, "quality.metric": self.workload.quality.metric}
 
     @property
     def digest(self) -> str:

@@ -13,6 +13,8 @@ from compilegate.domain.records import LedgerRecord
 
 # Who starts the job: the TRAIN machine, or the team's own pipeline.
 TRAIN, TEAM = "train", "team"
+# Of a run's result: which metric it reached, which earlier releases did not record.
+METRIC_NAME = "metric_name"
 
 
 @dataclass(frozen=True)

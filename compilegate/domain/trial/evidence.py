@@ -338,16 +338,19 @@ class ProductionFacts:
 def production_records(
     production: ProductionFacts, evidence: TrialEvidence, *, trial: str, code: str, now: int
 ) -> Iterator[JobRecord]:
-    """The production runs that are evidence, in the order of time."""
+    """The production runs of the trial's job that are evidence, in the order of time."""
     plan = evidence.plan
     if not plan.runs_in_production:
         return
     names = {arm.name for arm in plan.judged_arms}
+    digest = TrainedJob(evidence.workload, code).digest
+    begun = production.history.begun
+    same_job = {one.run for one in begun if production.jobs.get(one.spec_key) == digest}
     runs = [(run, CANARY) for run in canary_runs(production.history, trial)]
-    runs += [(run, PRODUCTION) for run in _beside(production, evidence, code)]
+    runs += [(run, PRODUCTION) for run in _beside(production, evidence)]
     order, kept = evidence.next_order, evidence.records.with_runs
     for run, mode in sorted(runs, key=lambda one: (one[0].started_at, one[0].job)):
-        if run.arm not in names:
+        if run.arm not in names or run.run not in same_job:
             continue
         failed = mode == CANARY and run.arm != BASELINE and not run.finished
         usd = _usd(run, plan.arm(run.arm).usd_per_hour) if failed else None
@@ -372,10 +375,8 @@ def production_records(
         yield record
 
 
-def _beside(
-    production: ProductionFacts, evidence: TrialEvidence, code: str
-) -> Iterator[ProductionRun]:
-    """Production's own baseline runs of the same job since the trial began.
+def _beside(production: ProductionFacts, evidence: TrialEvidence) -> Iterator[ProductionRun]:
+    """Production's own baseline runs since the trial began.
 
     One that crashed says nothing of the candidate and nothing new of the baseline. One that is
     made of something else is not evidence and does not make the trial's invalid.
@@ -385,13 +386,10 @@ def _beside(
     if not evidence.plan.quality_mode.beside or not measured:
         return
     reference = next((run.fingerprint for run in measured if run.fingerprint), None)
-    digest = TrainedJob(evidence.workload, code).digest
-    begun = production.history.begun
-    same_job = {one.run for one in begun if production.jobs.get(one.spec_key) == digest}
     for run in production.history.runs:
         own = run.arm == BASELINE and run.canary is None and run.counts and run.finished
         before = run.started_at < evidence.plan.started_at
-        if not own or before or run.run not in same_job:
+        if not own or before:
             continue
         if reference is None or alike_but_for_time(run.result.get("fingerprint") or {}, reference):
             yield run

@@ -11,7 +11,7 @@ from compilegate.domain.arithmetic import ratio
 from compilegate.domain.claims import run_reason
 from compilegate.domain.formats import count, money, money_tick, number, plural, shown, significant
 from compilegate.domain.optional import without_none
-from compilegate.domain.production.savings import failed, metric_of, run_savings, wall_seconds_of
+from compilegate.domain.production.savings import failed, run_savings, wall_seconds_of
 from compilegate.domain.records.production import ProductionRun
 from compilegate.domain.workload.model import BASELINE
 from compilegate.report import statements
@@ -153,7 +153,9 @@ def _quality_chart(view: HistoryView, events: Sequence[Event]) -> Chart:
     """A point per run against the rolling baseline and the margin."""
     title = f"Quality, run by run: {view.metric}"
     metrics = [
-        (run, value) for run in view.runs[view.left_out :] if (value := metric_of(run)) is not None
+        (run, value)
+        for run in view.runs[view.left_out :]
+        if (value := view.reached(run)) is not None
     ]
     if not metrics:
         return Chart("quality", title, "", missing=f"No run has recorded {view.metric} yet.")

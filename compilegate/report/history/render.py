@@ -24,7 +24,6 @@ from compilegate.domain.optional import map_optional
 from compilegate.domain.production.savings import (
     Savings,
     failed,
-    metric_of,
     problem_of,
     wall_seconds_of,
 )
@@ -97,7 +96,7 @@ def _document(view: HistoryView, happened: Timeline) -> dict[str, Any]:
             {
                 "number": place, "run": run.run, "job": run.job, "arm": run.arm, "why": run.why,
                 "confirm": run.confirm, "counts": run.counts, "finished": run.finished,
-                "metric": metric_of(run), "wall_seconds": wall_seconds_of(run),
+                "metric": view.reached(run), "wall_seconds": wall_seconds_of(run),
                 "usd": run.usd, "started_at": run.started_at, "flag_state": state.state,
                 "scheduled": run.details.get("scheduled"), "injected_fault": view.fault_of(run),
                 "launched_by": run.launched_by, "reason": run.reason,
@@ -175,7 +174,7 @@ def _runs_table(view: HistoryView) -> Table | None:
     listed = [
         (
             str(place), run.arm, run_reason(run.why), state.state,
-            shown(metric_of(run), lambda x: fixed(x, 5)) if not failed(run) else "failed",
+            shown(view.reached(run), lambda x: fixed(x, 5)) if not failed(run) else "failed",
             shown(wall_seconds_of(run), duration),
             shown(run.usd, money),
             "; ".join(filter(None, (

@@ -17,7 +17,7 @@ from compilegate.domain.judging.monitor import FIRST, LAST
 from compilegate.domain.optional import without_none
 from compilegate.domain.production.begin import PROBLEMS
 from compilegate.domain.production.review import SLOWER
-from compilegate.domain.production.savings import failed, metric_of, problem_of, wall_seconds_of
+from compilegate.domain.production.savings import failed, problem_of, wall_seconds_of
 from compilegate.domain.reasons import advice
 from compilegate.domain.records.flags import HUMAN, FlagVersion
 from compilegate.domain.records.ledger import DamagedRecord, Record, Unlocked
@@ -98,7 +98,7 @@ def _row(view: HistoryView, row: Sequence[Event]) -> list[Event]:
     for event in row:
         run = view.runs[int(event.place) - 1]
         metrics = arms.setdefault(run.arm, [])
-        metrics += without_none([metric_of(run)])
+        metrics += without_none([view.reached(run)])
     made = Counter(view.runs[int(event.place) - 1].arm for event in row)
     parts = [
         say("row_of_runs", runs=made[arm], arm=arm, metric=view.metric,
@@ -189,7 +189,7 @@ def _ended(view: HistoryView, run: ProductionRun) -> Event:
     sound = run.finished and run.counts and not run.confirm and fault is None
     event = _event(
         view, run, "run_failed" if bad else "run", number=place, why=run_reason(run.why),
-        metric=view.metric, value=metric_of(run), wall=wall_seconds_of(run), usd=run.usd,
+        metric=view.metric, value=view.reached(run), wall=wall_seconds_of(run), usd=run.usd,
         fault=fault, team=run.launched_by == TEAM,
         checks=run.confirm, problem=problem_of(run), no_evidence=not run.counts,
         due=bare_minute(datetime.fromisoformat(scheduled).timestamp()) if scheduled else None,

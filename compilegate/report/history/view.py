@@ -33,7 +33,12 @@ from compilegate.domain.production.savings import (
     wall_seconds_of,
 )
 from compilegate.domain.records.flags import FlagVersion
-from compilegate.domain.records.production import ProductionRun, RegistrationChange, Review
+from compilegate.domain.records.production import (
+    METRIC_NAME,
+    ProductionRun,
+    RegistrationChange,
+    Review,
+)
 from compilegate.domain.workload.model import BASELINE
 from compilegate.report.trial_report import Document
 
@@ -199,6 +204,11 @@ class HistoryView:
         """What the runs are measured by."""
         return str(self.quality.get("metric") or "the metric")
 
+    def reached(self, run: ProductionRun) -> float | None:
+        """What the run reached of the metric; None where it recorded another."""
+        names = {self.quality.get("metric"), run.result.get(METRIC_NAME)} - {None}
+        return metric_of(run) if len(names) < 2 else None
+
     @property
     def usd_per_run(self) -> float | None:
         """What the promotion's trial expected a run to save."""
@@ -296,7 +306,7 @@ class HistoryView:
                 metrics.extend(before[0])
                 walls.extend(before[1])
             if run.arm == BASELINE and run.counts and run.finished:
-                for seen, figure in ((metrics, metric_of(run)), (walls, wall_seconds_of(run))):
+                for seen, figure in ((metrics, self.reached(run)), (walls, wall_seconds_of(run))):
                     seen.extend(without_none([figure]))
             standards.append(Standard(mean_or_none(metrics), mean_or_none(walls)))
         return standards
@@ -310,7 +320,7 @@ class HistoryView:
         seen = [
             (run.arm == BASELINE, metric)
             for run in self.since_promotion
-            if run.counts and (metric := metric_of(run)) is not None
+            if run.counts and (metric := self.reached(run)) is not None
         ]
         ours, theirs = (
             [metric for of_baseline, metric in seen if of_baseline is side]

@@ -92,6 +92,8 @@ def _read(
 ) -> ReviewInput:
     settings, store, trial = services.settings, services.store, Trial(workload, promotion.trial, "")
     evidence, now = _evidence(trial, promotion, store), services.clock.now()
+    if evidence:
+        promotion = replace(promotion, metric=evidence["quality"]["metric"])
     try:
         spec: Spec | None = load_registered(workload, store)
     except (NotFoundError, InvalidInputError):

@@ -33,7 +33,8 @@ CODE = "workloads/bert-docs/source/abc/sourcedir.tar.gz"
 def requested(arm: dict[str, Any] | None = None, code: str = CODE, **changes: Any) -> Any:
     framework = replace(SOUND.framework, **changes.pop("framework", {}))
     training = replace(SOUND.training, **changes.pop("training", {}))
-    workload = replace(SOUND, framework=framework, training=training)
+    quality = replace(SOUND.quality, **changes.pop("quality", {}))
+    workload = replace(SOUND, framework=framework, training=training, quality=quality)
     return planned(arm_plan("compile", **{**ARM, **(arm or {})}), TrainedJob(workload, code))
 
 
@@ -59,6 +60,7 @@ def job(**changed: Any) -> dict[str, Any]:
         (requested({"learning_rate": 1e-4}), "learning_rate", "5e-05", "0.0001"),
         (requested(training={"hyperparameters": {"epochs": 4}}), "hyperparameters", "epochs", "=4"),
         (requested(code=CODE.replace("abc", "def")), "code", "abc", "def"),
+        (requested(quality={"metric": "f1"}), "metric", "accuracy", "f1"),
     ],
 )
 def test_a_changed_field_is_named_with_what_it_was_and_is(

@@ -36,10 +36,10 @@ from tests.domain.evidence_builder import (
     judge,
     sample,
 )
-from tests.domain.production.run_builder import BEGIN, DAY, production_run
+from tests.domain.production.run_builder import BEGIN, DAY, METRIC, production_run
 
 ON = Flag(True, "probation", "compile", {"compiler": "torch_compile"}, "d1")
-PROMOTION = Promotion("abcd1234", "compile", at=BEGIN, since=BEGIN, flag=ON, version=1)
+PROMOTION = Promotion("abcd1234", "compile", BEGIN, BEGIN, ON, 1, metric=METRIC)
 
 
 def trial(history: tuple[float, ...] = (0.9,) * 20) -> dict[str, Any]:
@@ -118,6 +118,25 @@ def test_late_and_repeated_events_make_the_same_document() -> None:
 )
 def test_what_does_not_bear_on_the_promotion_is_left_out(left_out: ProductionRun) -> None:
     assert probation([run_of(2)]) == probation([left_out, run_of(2)])
+
+
+@pytest.mark.parametrize(("name", "unseen"), [("f1", 2), (None, 0)], ids=["another", "unnamed"])
+def test_a_run_of_another_metric_is_named_and_compared_with_nothing(
+    name: str | None, unseen: int
+) -> None:
+    """One without a name, of an earlier release, is no reason to turn the change off."""
+    exchanged = [run_of(1, metric_name=name), run_of(2, metric_name=name)]
+    crash = run_of(3, "baseline", metric=None, metric_name=None, finished=False)
+    watched = watched_runs([*exchanged, crash], PROMOTION)
+    earlier = [run_of(-1, "baseline", metric_name=name), run_of(-2, "baseline")]
+    doc = probation_document(trial(history=()), PROMOTION, watched.runs, earlier)
+
+    assert ((crash,), unseen) == (watched.runs, len(watched.unseen))
+    assert [(6, "baseline", False)] == orders(doc)
+    assert 1 == len(doc["quality"]["history"])
+    assert all(str(name or "no name") in problem for _, problem in watched.unreadable)
+    assert exchanged == [run for run, _ in watched.unreadable]
+    assert () == watched_runs(exchanged, replace(PROMOTION, metric="")).runs
 
 
 def test_the_baseline_of_another_trials_round_is_a_baseline_of_today() -> None:

@@ -22,7 +22,7 @@ from compilegate.domain.records.production import (
     Review,
 )
 from tests.domain.evidence_builder import FINGERPRINT
-from tests.domain.production.run_builder import BEGIN, DAY, production_run
+from tests.domain.production.run_builder import BEGIN, DAY, METRIC, production_run
 from tests.domain.workload_builder import SOUND
 
 NOW = BEGIN + 100 * DAY
@@ -49,7 +49,7 @@ REVIEWS = [reviewed(run, 100 + place) for place, run in enumerate(RUNS)]
 
 
 def promotion(state: str = "permanent", at: int = BEGIN, since: int = BEGIN + DAY) -> Promotion:
-    return Promotion("t", "compile", at, since, replace(ON, state=state), 2)
+    return Promotion("t", "compile", at, since, replace(ON, state=state), 2, metric=METRIC)
 
 
 def window(runs: list[ProductionRun], reviews: list[Review], **more: Any) -> WorkloadHistory:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from compilegate.domain.trial.evidence import (
     production_records,
 )
 from compilegate.domain.trial.plan import QualityMode
+from compilegate.domain.workload.model import Workload
 from tests.domain.production.run_builder import production_run
 from tests.domain.trial.plans import plan
 from tests.domain.trial.test_evidence import full, speed
@@ -43,13 +45,14 @@ def recorded(
     mode: QualityMode = BESIDE,
     records: tuple[JobRecord, ...] = (MEASURED,),
     code: str = "code",
+    trained: Workload = SOUND,
 ) -> list[JobRecord]:
     """The records of runs that all trained the workload's job with source "code"."""
     begun = tuple(
         BegunRun(0, one.run, "e", one.arm, "scheduled", 1, 1, "spec", "source") for one in runs
     )
     history = WorkloadHistory(begun=begun, runs=runs)
-    production = ProductionFacts(history, {"spec": TrainedJob(SOUND, "code").digest})
+    production = ProductionFacts(history, {"spec": TrainedJob(trained, "code").digest})
     recorded_plan = plan("baseline", "compile", quality_mode=mode, started_at=BEGAN)
     evidence = TrialEvidence(SOUND, recorded_plan, TrialRecords(records))
     return list(production_records(production, evidence, trial=TRIAL, code=code, now=NOW))
@@ -109,6 +112,13 @@ def test_a_baseline_run_is_evidence_beside_a_measured_baseline_of_the_same_job(
     changes: dict[str, Any], is_evidence: bool
 ) -> None:
     assert is_evidence == bool(recorded(run(1), **changes))
+
+
+def test_no_run_of_another_metric_is_evidence() -> None:
+    """Nor one in the trial's own slot: earlier releases opened it for a run of any metric."""
+    other = replace(SOUND, quality=replace(SOUND.quality, metric="f1"))
+
+    assert [] == recorded(run(1), canary(2), canary(3, "baseline"), trained=other)
 
 
 def test_a_trial_that_makes_all_its_runs_takes_none_of_production() -> None:

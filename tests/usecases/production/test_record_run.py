@@ -281,7 +281,7 @@ def test_what_a_completed_job_left_counts_where_the_judge_can_read_it(promoted, 
     assert ":" not in name or run.reason.startswith("its evidence cannot be read: ")
 
 
-def test_a_run_keeps_the_guardrails_that_its_spec_names(promoted):
+def test_a_run_keeps_the_guardrails_and_the_name_of_the_metric_that_its_spec_names(promoted):
     (begun,) = promoted.services.ledger.history(NAME).begun
     spec = json.loads(promoted.services.store.get(begun.spec_key))
     top5 = {"metric": "top5", "goal": "maximize", "margin": 0.01}
@@ -290,7 +290,8 @@ def test_a_run_keeps_the_guardrails_that_its_spec_names(promoted):
     promoted.ends("Completed", output=summary_tar(metrics={"eval_accuracy": 0.9, "top5": 0.97}))
     promoted.record()
 
-    assert {"top5": 0.97} == promoted.runs()[0].result["metrics"]
+    (run,) = promoted.runs()
+    assert ({"top5": 0.97}, "eval_accuracy") == (run.result["metrics"], run.result["metric_name"])
 
 
 def test_an_output_too_large_to_be_read_is_a_run_without_evidence_and_says_why(promoted):
