@@ -22,8 +22,8 @@ from compilegate_doctor.syntax import (
     dotted,
     keyword,
     last_name,
+    with_defaults,
 )
-from compilegate_doctor.words import with_defaults
 
 CLICK, TYPER, FIRE = "click", "typer", "fire"
 FUNCTION_READERS = (CLICK, "rich_click", TYPER, FIRE)

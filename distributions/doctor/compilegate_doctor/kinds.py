@@ -43,6 +43,11 @@ def joined(parts: Sequence[Kind | None]) -> Kind | None:
     return Kind.TENSOR if Kind.TENSOR in parts else None
 
 
+def operated(parts: Sequence[Kind | None]) -> Kind | None:
+    """As ``joined``; what is computed from plain values alone is one."""
+    return Kind.HOST if parts and {*parts} == {Kind.HOST} else joined(parts)
+
+
 def element(kind: Kind | None) -> Kind | None:
     """What one item of something is."""
     return Kind.TENSOR if kind is Kind.SEVERAL else kind
@@ -132,7 +137,7 @@ class Kinds:
             node.value for node in in_scope(function)
             if isinstance(node, ast.Return) and node.value is not None
         ]  # fmt: skip
-        self._returns[function] = joined([self._kinds.get(value) for value in values])
+        self._returns[function] = operated([self._kinds.get(value) for value in values])
         for value in values:
             if isinstance(value, ast.Tuple):
                 self._return_parts[function] = [self._kinds.get(item) for item in value.elts]
@@ -148,7 +153,7 @@ class Kinds:
             self._bind(node.target, node.value, self._kind(node.value, scope), scope)
         elif isinstance(node, ast.AugAssign):
             both = (self._kind(node.target, scope), self._kind(node.value, scope))
-            self._bind(node.target, None, joined(both), scope)
+            self._bind(node.target, None, operated(both), scope)
         elif isinstance(node, ast.For | ast.AsyncFor):
             self._bind(node.target, None, element(self._kind(node.iter, scope)), scope)
             self._block([*node.body, *node.orelse], scope)
@@ -233,7 +238,7 @@ class Kinds:
             return element(parts[0]) if parts[0] is not Kind.MODEL else None
         if isinstance(node, ast.Tuple | ast.List):
             return Kind.SEVERAL if joined(parts) else None
-        return joined(parts) if isinstance(node, words.COMBINING) else None
+        return operated(parts) if isinstance(node, words.COMBINING) else None
 
     def _name(self, node: ast.Name | ast.Attribute, scope: Scope) -> Kind | None:
         name = dotted(node)
@@ -298,4 +303,4 @@ class Kinds:
                 self._function(function, scope)
                 kinds.append(self._returns.get(function))
         self._function_depth -= 1
-        return joined(kinds)
+        return operated(kinds)

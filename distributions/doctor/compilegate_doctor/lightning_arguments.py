@@ -8,8 +8,14 @@ from collections.abc import Iterator
 from compilegate_doctor.argument import Option, is_unread, value_of
 from compilegate_doctor.project import Project
 from compilegate_doctor.source import Source
-from compilegate_doctor.syntax import argument, called, constant, keyword, last_name
-from compilegate_doctor.words import with_defaults
+from compilegate_doctor.syntax import (
+    argument,
+    called,
+    constant,
+    keyword,
+    last_name,
+    with_defaults,
+)
 
 CLI = "LightningCLI"
 # What ends a run of Lightning's Trainer; without any of them it trains DEFAULT_EPOCHS

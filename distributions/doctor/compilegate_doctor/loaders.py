@@ -7,7 +7,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from compilegate_doctor.script import Script
-from compilegate_doctor.syntax import LOOPS, argument, dotted, texts
+from compilegate_doctor.syntax import (
+    FUNCTIONS,
+    LOOPS,
+    Function,
+    argument,
+    called,
+    dotted,
+    texts,
+)
 from compilegate_doctor.words import HELD_OUT, TRAINING
 
 LOADERS = ("torch.utils.data.DataLoader", "torch.utils.data.dataloader.DataLoader")
@@ -37,6 +45,8 @@ def training_loaders(script: Script) -> Iterator[Loader]:
 def _trains(script: Script, call: ast.Call) -> bool:
     statement = script.statement(call)
     names = _target_words(statement)
+    if names and _first_batch_only(script, names[0]):
+        return False
     function = script.function_of(call)
     if function is not None:
         names.append(function.name)
@@ -55,6 +65,19 @@ def _trains(script: Script, call: ast.Call) -> bool:
     )  # fmt: skip
 
 
+def _first_batch_only(script: Script, name: str) -> bool:
+    """``next(iter(loader))`` and nothing else takes one batch, always the same."""
+    iterators = [
+        script.parents[node] for node in script.nodes
+        if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load)
+    ]  # fmt: skip
+    return bool(iterators) and all(
+        isinstance(one, ast.Call) and called(one) == "iter"
+        and isinstance(outer := script.parents[one], ast.Call) and called(outer) == "next"
+        for one in iterators
+    )  # fmt: skip
+
+
 def _target_words(statement: ast.AST) -> list[str]:
     if isinstance(statement, ast.Assign):
         return [dotted(target).split(".")[-1] for target in statement.targets if dotted(target)]
@@ -63,11 +86,10 @@ def _target_words(statement: ast.AST) -> list[str]:
 
 def _keywords(script: Script, call: ast.Call) -> tuple[dict[str, ast.expr], bool]:
     """Keywords written out, and those of a dictionary that the script fills by hand."""
-    keywords = {item.arg: item.value for item in call.keywords if item.arg is not None}
     complete = not any(isinstance(item, ast.Starred) for item in call.args)
     names = ("dataset", "batch_size", "shuffle", "sampler", "batch_sampler", "num_workers",
              "collate_fn", "pin_memory", "drop_last")  # fmt: skip
-    keywords |= dict(zip(names, call.args, strict=False)) if complete else {}
+    keywords = _written(call) | (dict(zip(names, call.args, strict=False)) if complete else {})
     for item in call.keywords:
         if item.arg is None:
             more = _spread(script, item.value)
@@ -76,36 +98,54 @@ def _keywords(script: Script, call: ast.Call) -> tuple[dict[str, ast.expr], bool
     return keywords, complete
 
 
+def _written(call: ast.Call) -> dict[str, ast.expr]:
+    return {item.arg: item.value for item in call.keywords if item.arg is not None}
+
+
 def _spread(script: Script, node: ast.expr) -> dict[str, ast.expr] | None:
     """The keywords of ``**node``, None where they cannot be read."""
     name = dotted(node)
     if not name:
-        return None
+        return _literal(node)
     keywords: dict[str, ast.expr] = {}
     assigned = False
     for other in script.nodes:
+        filled: dict[str, ast.expr] | None = {}
         if isinstance(other, ast.Assign) and any(dotted(item) == name for item in other.targets):
-            filled = _literal(other.value)
-            if filled is None:
-                return None
-            keywords, assigned = keywords | filled, True
+            filled, assigned = _literal(other.value), True
         elif isinstance(other, ast.Assign) and isinstance(other.targets[0], ast.Subscript):
             target = other.targets[0]
             if dotted(target.value) == name and isinstance(target.slice, ast.Constant):
-                keywords[str(target.slice.value)] = other.value
+                filled = {str(target.slice.value): other.value}
         elif isinstance(other, ast.Call) and dotted(other.func) == f"{name}.update":
-            more = _literal(other.args[0]) if other.args else None
-            more = _spread(script, other.args[0]) if more is None and other.args else more
-            if more is None:
-                return None
-            keywords |= more
+            filled = _spread(script, other.args[0]) if other.args else _written(other)
+        elif isinstance(other, FUNCTIONS) and other.args.kwarg and other.args.kwarg.arg == name:
+            filled, assigned = _handed_over(script, other), True
+        if filled is None:
+            return None
+        keywords |= filled
     return keywords if assigned else None
 
 
+def _handed_over(script: Script, function: Function) -> dict[str, ast.expr] | None:
+    """What the calls of a function give to its ``**kwargs``, None where there are none here."""
+    own = {item.arg for item in (*function.args.args, *function.args.kwonlyargs)}
+    keywords: dict[str, ast.expr] = {}
+    calls = [call for call in script.calls if function in script.steps.targets(call)]
+    if any(item.arg is None for call in calls for item in call.keywords):
+        return None
+    for call in calls:
+        keywords |= {name: value for name, value in _written(call).items() if name not in own}
+    return keywords if calls else None
+
+
 def _literal(node: ast.expr) -> dict[str, ast.expr] | None:
+    if isinstance(node, ast.IfExp):  # what either branch may give
+        one, other = _literal(node.body), _literal(node.orelse)
+        return None if one is None or other is None else other | one
     if isinstance(node, ast.Dict) and all(isinstance(key, ast.Constant) for key in node.keys):
         pairs = zip(node.keys, node.values, strict=True)
         return {str(key.value): value for key, value in pairs if isinstance(key, ast.Constant)}
     if isinstance(node, ast.Call) and dotted(node.func) == "dict" and not node.args:
-        return {item.arg: item.value for item in node.keywords if item.arg is not None}
+        return _written(node)
     return None

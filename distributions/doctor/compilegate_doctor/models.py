@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 
@@ -26,6 +27,8 @@ DISABLED = ("disable", "disallow_in_graph", "ignore", "unused")
 TRACING = ("is_scripting", "is_tracing", "is_compiling", "is_dynamo_compiling",
            "is_torchdynamo_compiling", "is_exporting", "is_in_onnx_export",
            "is_torch_fx_proxy")  # fmt: skip
+# Classes whose forward is for inference alone.
+INFERS = re.compile(r"(Search(er)?|SafetyChecker|Predictor|Inference|NMS)$|PostProcess|Pipeline")
 DEEP = 5
 
 
@@ -39,7 +42,10 @@ class Models:
     @cached_property
     def classes(self) -> set[ast.ClassDef]:
         """The classes that are PyTorch modules."""
-        return {node for node in self._classes.values() if self._is_module(node)}
+        return {
+            node for name, node in self._classes.items()
+            if self._is_module(node) and not INFERS.search(name)
+        }  # fmt: skip
 
     @cached_property
     def layers(self) -> set[str]:

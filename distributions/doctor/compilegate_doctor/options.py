@@ -12,7 +12,16 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
-from compilegate_doctor.syntax import called, dotted, keyword, last_name, texts
+from compilegate_doctor.syntax import (
+    FUNCTIONS,
+    Function,
+    called,
+    dotted,
+    keyword,
+    last_name,
+    texts,
+    with_defaults,
+)
 
 UNKNOWN: Final = object()
 HOLDERS = re.compile(
@@ -23,7 +32,7 @@ ACCUMULATION = re.compile(r"accum|micro", re.IGNORECASE)
 NOW_AND_THEN = re.compile(
     r"(^|_)(log|logs|logging|print|printing|report|save|saving|checkpoint\w*|eval\w*|interval|"
     r"every|freq\w*|debug\w*|verbose|profil\w*|should\w*|time|timer|track\w*|last|first|best|"
-    r"done|finished|stop|is\w*nan|is\w*inf|isfinite|tensorboard|wandb|dry_run)(_|$)|steps?$",
+    r"done|finished|stop|divisible|is\w*nan|is\w*inf|isfinite|tensorboard|wandb|dry_run)(_|$)|steps?$",
     re.IGNORECASE,
 )
 COUNTER = re.compile(
@@ -53,6 +62,8 @@ class Options:
         self._defaults: dict[str, Any] = {}
         self._assigned: dict[str, list[ast.expr | None]] = {}
         self._replaced: dict[str, Any] = {}
+        self._attributes: dict[str, list[ast.expr | None]] = {}
+        self._passed: dict[str, list[ast.expr | None]] = {}  # to constructors, by parameter
         self.names: set[str] = set()  # settings that can come from outside
         for node in nodes:
             self._read(node)
@@ -67,8 +78,17 @@ class Options:
             for field in node.body:
                 if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name):
                     self._default(field.target.id, _field_default(field.value))
+        elif isinstance(node, FUNCTIONS) and node.name == "__init__":
+            self._constructor(node)
+        elif isinstance(node, ast.keyword) and node.arg is not None:
+            self._passed.setdefault(node.arg, []).append(node.value)
         else:
             self._assignment(node)
+
+    def _constructor(self, function: Function) -> None:
+        defaults = dict(with_defaults(function.args))
+        for item in (*function.args.args, *function.args.kwonlyargs):
+            self._passed.setdefault(item.arg, []).append(defaults.get(item))
 
     def _option(self, call: ast.Call) -> None:
         flags = [item.value for item in call.args if isinstance(item, ast.Constant)]
@@ -117,6 +137,7 @@ class Options:
             self._assigned.setdefault(target.id, []).append(value)
             return
         if isinstance(target, ast.Attribute):
+            self._attributes.setdefault(target.attr, []).append(value)
             return
         for item in ast.walk(target):
             if isinstance(item, ast.Name) and isinstance(item.ctx, ast.Store):
@@ -149,8 +170,23 @@ class Options:
             return UNKNOWN if only is None else self.value(only, depth + 1)
         if isinstance(node, ast.Attribute):
             holds = _holds(node.value)
-            return self._defaults.get(_plain(node.attr), UNKNOWN) if holds else UNKNOWN
+            set_outside = self._defaults.get(_plain(node.attr), UNKNOWN)
+            return set_outside if holds else self._of_object(node)
         return self._computed(node, depth + 1)
+
+    def _of_object(self, node: ast.Attribute) -> Any:
+        """What ``self.name`` is wherever it is set: a constant, or its constructor's default."""
+        found: list[Any] = []
+        own_attribute = dotted(node.value) == "self"
+        for value in self._attributes.get(node.attr, []) if own_attribute else ():
+            values = self._passed.get(value.id, [None]) if isinstance(value, ast.Name) else [value]
+            for one in values:
+                name = "" if one is None else last_name(one)
+                if not name or name not in (node.attr, last_name(value or node)):
+                    # Handed on under its own name it would say nothing.
+                    found.append(one.value if isinstance(one, ast.Constant) else UNKNOWN)
+        alike = found and all(type(one) is type(found[0]) and one == found[0] for one in found)
+        return found[0] if alike else UNKNOWN
 
     def _computed(self, node: ast.AST, depth: int) -> Any:
         if isinstance(node, ast.IfExp):

@@ -17,11 +17,16 @@ from compilegate_doctor.models import Models
 from compilegate_doctor.options import Options
 from compilegate_doctor.source import Source
 from compilegate_doctor.steps import Steps
+from compilegate_doctor.syntax import LOOPS, called, dotted, texts
+from compilegate_doctor.words import MODEL, MODULE_CLASS, PLACE
 
 FRAMEWORKS = frozenset((
     "torch", "tensorflow", "keras", "transformers", "accelerate", "lightning",
     "pytorch_lightning", "torch_xla", "deepspeed", "timm", "diffusers", "datasets",
 ))  # fmt: skip
+# What can place a model on a device without naming one in the script.
+PLACES_IT = ("accelerate", "lightning", "pytorch_lightning", "deepspeed", "tensorflow", "keras",
+             "ignite", "fastai", "composer", "torch_xla")  # fmt: skip
 TRAINERS = ("Trainer", "TrainingArguments")
 NESTED, FLATTEN = "is nested too deeply to be read", "reduce the nesting"
 SAVE = "save it as UTF-8 text"
@@ -93,6 +98,11 @@ class Script(Source):
                 avoided: object = () if decided is None else outer.orelse if decided else outer.body
                 if inner is avoided or (isinstance(avoided, list) and inner in avoided):
                     return True
+            elif isinstance(outer, ast.BoolOp):
+                ends = isinstance(outer.op, ast.Or)  # the first value that decides it
+                before = outer.values[: outer.values.index(inner)] if inner in outer.values else []
+                if any(self.steps.guards.decided(value) is ends for value in before):
+                    return True
             inner = outer
         return False
 
@@ -102,6 +112,30 @@ class Script(Source):
         return self.uses("transformers", "trl", "sentence_transformers") and any(
             self.called(call).split(".")[-1].endswith(TRAINERS) for call in self.calls
         )
+
+    @cached_property
+    def stays_on_host(self) -> bool:
+        """Whether a script that is started itself makes its model and places it on no device.
+
+        What another file makes, that file may have placed.
+        """
+        started = any(isinstance(node, LOOPS) for node in self.tree.body) or any(
+            isinstance(node, ast.If) and "__name__" in set(texts(node.test))
+            for node in self.tree.body
+        )
+        if not started or self.has_trainer or self.uses(*PLACES_IT):
+            return False
+        words = {word for node in self.tree.body for word in texts(node)}
+        words |= {item.arg or "" for call in self.calls for item in call.keywords}
+        placed = any(called(call) in ("to", "cuda", "prepare") for call in self.calls)
+        made = any(
+            isinstance(node, ast.Assign) and isinstance(node.value, ast.Call)
+            and MODULE_CLASS.match(name := self.called(node.value)) and not name.endswith("Loss")
+            and MODEL.search(dotted(node.targets[0]))
+            for node in self.nodes
+        )  # fmt: skip
+        own = made or bool(self.models.classes)
+        return own and not placed and not any(map(PLACE.search, words))
 
     @cached_property
     def is_training(self) -> bool:

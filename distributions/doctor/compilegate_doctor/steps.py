@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections import deque
 from collections.abc import Iterator, Sequence
 from functools import cached_property
@@ -25,6 +26,8 @@ from compilegate_doctor.syntax import (
 from compilegate_doctor.words import HELD_OUT, OPTIMIZER, OPTIMIZER_CLASS
 
 STEP_FUNCTIONS = ("train_step", "training_step", "train_batch", "run_batch", "optimize_step")
+UPDATES = ("backward", "optimizer_step", "apply_gradients", "train_on_batch", "minimize")
+STEPS = re.compile(r"step($|_and_)")  # step_and_update_lr() of a wrapper
 NO_GRADIENT = ("no_grad", "inference_mode")
 EXITS = (ast.Break, ast.Raise, ast.Return)
 
@@ -68,21 +71,23 @@ class Steps:
     def updates(self, call: ast.Call) -> bool:
         """Whether a call computes gradients or changes the weights."""
         name, on = called(call), receiver(call)
-        if name == "backward":
-            return on is not None
-        if name == "step":
-            if on is None or "sched" in last_name(on).lower():
-                return False
-            if dotted(on) in self._optimizers:
-                return True
-            words = list(texts(on))
-            stepped = any(OPTIMIZER.search(word) for word in words)
-            return stepped or any(
-                word.lower().endswith("scaler") for word in (*words[:1], last_name(on))
-            )
-        if name in ("optimizer_step", "apply_gradients", "train_on_batch", "minimize"):
-            return on is not None
-        return name == "gradient" and on is not None and "tape" in last_name(on)
+        if name.endswith("scaler"):  # one that scales, steps and clips: scaler(loss, optimizer)
+            return any(OPTIMIZER.search(last_name(item)) for item in call.args)
+        if on is None:
+            return False
+        if name == "gradient":
+            return "tape" in last_name(on)
+        return name in UPDATES or (STEPS.match(name) is not None and self._is_stepped(on))
+
+    def _is_stepped(self, on: ast.expr) -> bool:
+        """Whether what has a step is an optimizer, or scales gradients for one."""
+        if "sched" in last_name(on).lower():
+            return False
+        words = list(texts(on))
+        stepped = dotted(on) in self._optimizers or any(map(OPTIMIZER.search, words))
+        return stepped or any(
+            word.lower().endswith("scaler") for word in (*words[:1], last_name(on))
+        )
 
     def moves_weights(self, loop: Loop) -> bool:
         """Whether a loop itself steps the optimizer, not only gathers gradients."""

@@ -91,3 +91,11 @@ def set_variable(node: ast.Assign) -> str:
     if not isinstance(target, ast.Subscript) or not dotted(target.value).endswith("environ"):
         return ""
     return "" if constant(node.value) in ("0", "") else str(constant(target.slice))
+
+
+def with_defaults(arguments: ast.arguments) -> Iterator[tuple[ast.arg, ast.expr]]:
+    """The parameters that have a default, with it."""
+    positional = [*arguments.posonlyargs, *arguments.args]
+    yield from zip(reversed(positional), reversed(arguments.defaults), strict=False)
+    pairs = zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
+    yield from ((item, default) for item, default in pairs if default is not None)

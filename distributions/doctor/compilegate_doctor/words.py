@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Callable, Iterable, Iterator
 
-from compilegate_doctor.syntax import Function, dotted, in_scope
+from compilegate_doctor.syntax import Function, dotted, in_scope, with_defaults
 
 MODEL = re.compile(
     r"(^|_)(model|net|network|module|criterion|loss_fn|loss_func|backbone|encoder|decoder|"
@@ -95,6 +95,7 @@ NO_TENSORS = (
     "torch.profiler.", "torch.jit.is_", "torch.compiler.", "torch._", "torch.is_", "torch.numel",
     "torch.hub.", "torch.autograd.set_", "torch.autograd.profiler",
 )  # fmt: skip
+PLACE = re.compile(r"(^|_|use|n)(device|gpu|xpu|mps|npu|hpu)s?(_|\d|$)|parallel", re.IGNORECASE)
 DEVICE = re.compile(r"device|cuda|rank|gpu", re.IGNORECASE)
 NUMBER = re.compile(r"(^|_)(num|n|size|sizes|len|length|width|height|count|dim|frames|steps?)(_|$)")
 COMBINING = (ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.IfExp, ast.Starred,
@@ -153,14 +154,6 @@ def tensor_parameters(function: Function, is_layer: Callable[[ast.Call], bool]) 
         unsaid = not annotation and item.arg != "self"
         if said or (unsaid and _treated(function, item.arg, is_layer)):
             yield item.arg
-
-
-def with_defaults(arguments: ast.arguments) -> Iterator[tuple[ast.arg, ast.expr]]:
-    """The parameters that have a default, with it."""
-    positional = [*arguments.posonlyargs, *arguments.args]
-    yield from zip(reversed(positional), reversed(arguments.defaults), strict=False)
-    pairs = zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
-    yield from ((item, default) for item, default in pairs if default is not None)
 
 
 def _treated(function: Function, name: str, is_layer: Callable[[ast.Call], bool]) -> bool:

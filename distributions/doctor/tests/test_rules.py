@@ -63,6 +63,27 @@ def test_a_graph_break_is_an_error_where_the_whole_graph_is_asked_for() -> None:
     assert Severity.BREAKS is broken.severity
 
 
+def test_what_is_printed_behind_a_decision_on_a_tensor_is_that_decision() -> None:
+    (finding,) = findings(model("if y.sum() > 0:\n    print('positive')"), TORCH_COMPILE)
+
+    assert "branch-on-tensor" == finding.rule
+
+
+@pytest.mark.parametrize("name", ["BeamSearcher", "SafetyChecker", "PostProcessBoxes"])
+def test_a_model_for_inference_alone_is_not_trained(name: str) -> None:
+    script = model("y = y[y > 0]").replace("class Net", f"class {name}")
+
+    assert set() == rules(script)
+
+
+def test_batches_that_a_private_engine_draws_are_of_any_size() -> None:
+    loader = "train_loader = DataLoader(d, batch_size=8, num_workers=4)\n"
+    private = "engine.make_private(module=model, data_loader=train_loader)"
+
+    assert {"ragged-last-batch"} == rules(loop("pass", after=loader), TORCH_COMPILE)
+    assert set() == rules(loop("pass", after=loader + private), TORCH_COMPILE)
+
+
 def test_a_smaller_last_batch_is_a_note_where_accelerate_fills_it_up() -> None:
     script = loop("pass", after="train_loader = DataLoader(d, 8, shuffle=True, num_workers=4)")
     (plain,) = findings(script, TORCH_COMPILE)

@@ -10,11 +10,21 @@ from compilegate_doctor.loaders import Loader, training_loaders
 from compilegate_doctor.options import UNKNOWN
 from compilegate_doctor.rule import EVERY, MANAGED_PITFALLS, TUNING, Rule
 from compilegate_doctor.script import Script
-from compilegate_doctor.syntax import argument, called, constant, keyword, receiver, texts
+from compilegate_doctor.steps import NO_GRADIENT
+from compilegate_doctor.syntax import (
+    argument,
+    called,
+    constant,
+    keyword,
+    last_name,
+    receiver,
+    texts,
+)
 from compilegate_doctor.trainers import trainer_settings
-from compilegate_doctor.words import OPTIMIZER
+from compilegate_doctor.words import MODEL, OPTIMIZER
 
 OPTIMIZERS = ("torch.optim.", "tensorflow.keras.optimizers.", "keras.optimizers.")
+IN_MEMORY = ("TensorDataset", "range", "arange")
 BATCH_OPTIONS = ("batch_size", "train_batch_size", "per_device_train_batch_size")
 
 
@@ -46,7 +56,9 @@ def _in_memory(script: Script, loader: Loader) -> bool:
     """Tensors that are already in memory need no worker to fetch them."""
     data = argument(loader.call, 0, "dataset")
     made = script.options.assigned(data.id) if isinstance(data, ast.Name) else data
-    return isinstance(made, ast.Call) and called(made) == "TensorDataset"
+    if made is None or isinstance(made, ast.Tuple):  # of several, or handed over
+        return any(called(call) == "TensorDataset" for call in script.calls)
+    return isinstance(made, ast.Call) and called(made) in IN_MEMORY
 
 
 def preprocessing_workers(script: Script) -> Iterator[Hit]:
@@ -59,7 +71,7 @@ def preprocessing_workers(script: Script) -> Iterator[Hit]:
             continue
         if any(item.arg is None for item in call.keywords) or "tensorflow" in set(texts(on)):
             continue
-        if _all_at_once(call):
+        if _all_at_once(call) or _computes(script, call):
             continue
         processes = keyword(call, "num_proc")
         value = None if processes is None else script.options.value(processes)
@@ -73,7 +85,21 @@ def preprocessing_workers(script: Script) -> Iterator[Hit]:
 def _all_at_once(call: ast.Call) -> bool:
     """``batch_size=-1`` hands over the whole data set, which cannot be shared out."""
     size = keyword(call, "batch_size")
-    return isinstance(size, ast.UnaryOp) and isinstance(size.op, ast.USub)
+    whole = isinstance(size, ast.Call) and called(size) == "len"
+    return whole or (isinstance(size, ast.UnaryOp) and isinstance(size.op, ast.USub))
+
+
+def _computes(script: Script, call: ast.Call) -> bool:
+    """Whether a model computes in it, which several processes cannot share."""
+    mapped = argument(call, 0, "function")
+    made = script.options.assigned(mapped.id) if isinstance(mapped, ast.Name) else mapped
+    names = set() if made is None else {*texts(made)}
+    names |= {last_name(mapped)} if mapped is not None else set()
+    bodies = [one for one in script.functions if one.name in names]
+    words = names.union(*(texts(one) for one in bodies))
+    return any(MODEL.search(word.rstrip("s")) for word in words) or not words.isdisjoint(
+        NO_GRADIENT
+    )
 
 
 def fixed_learning_rate(script: Script) -> Iterator[Hit]:

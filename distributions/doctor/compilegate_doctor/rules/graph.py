@@ -9,7 +9,7 @@ from compilegate_doctor.finding import Hit, Severity
 from compilegate_doctor.kinds import Kind
 from compilegate_doctor.rule import EVERY, GRAPH_BREAKS, RECOMPILATION, TORCH_ONLY, Rule
 from compilegate_doctor.script import Script
-from compilegate_doctor.syntax import Function, called, dotted, receiver
+from compilegate_doctor.syntax import Function, called, calls_in, dotted, receiver
 
 FETCHES = ("item", "tolist")
 TO_NUMBER = ("float", "int", "bool")
@@ -34,9 +34,19 @@ def fetch_in_model(script: Script) -> Iterator[Hit]:
             continue
         what = _fetch(script, node)
         statement = script.statement(node)
-        if what and statement not in seen:
+        if what and statement not in seen and not _after_a_fetch(script, statement):
             seen.add(statement)
             yield _hit(script, node, what)
+
+
+def _after_a_fetch(script: Script, statement: ast.AST) -> bool:
+    """Whether it only prints what the condition around it has fetched."""
+    shown = statement.value if isinstance(statement, ast.Expr) else None
+    if not isinstance(shown, ast.Call) or called(shown) != "print":
+        return False
+    tests = [outer.test for outer in script.parents_of(statement) if isinstance(outer, ast.If)]
+    return any(script.is_tensor(test) or any(_fetch(script, item) for item in calls_in(test))
+               for test in tests)  # fmt: skip
 
 
 def _fetch(script: Script, call: ast.Call) -> str:

@@ -10,13 +10,25 @@ from compilegate_doctor.finding import Hit, Severity
 from compilegate_doctor.loaders import training_loaders
 from compilegate_doctor.rule import EVERY, MANAGED_PITFALLS, RECOMPILATION, Rule
 from compilegate_doctor.script import Script
-from compilegate_doctor.syntax import argument, called, dotted, keyword, last_name, receiver, texts
+from compilegate_doctor.steps import NO_GRADIENT
+from compilegate_doctor.syntax import (
+    argument,
+    called,
+    calls_in,
+    dotted,
+    keyword,
+    last_name,
+    receiver,
+    texts,
+)
 from compilegate_doctor.trainers import trainer_settings
 from compilegate_doctor.words import HELD_OUT, TRAINING
 
 TOKENIZER = re.compile(r"tokeniz|processor|feature_extractor|data_collator", re.IGNORECASE)
 COLLATORS = ("DataCollatorWithPadding", "DataCollatorForTokenClassification",
              "DataCollatorForSeq2Seq", "DataCollatorForMultipleChoice")  # fmt: skip
+FIXED = re.compile("max_len|pad_to")
+SIZES = ("len", "size")
 PADDING_METHODS = ("pad", "batch_encode_plus", "encode_plus", "apply_chat_template")
 PREPARING = re.compile(r"train|token|preprocess|prepare|collat|encode|batch|load|map|main|data",
                        re.IGNORECASE)  # fmt: skip
@@ -40,7 +52,31 @@ def dynamic_padding(script: Script) -> Iterator[Hit]:
         if settings.get("group_by_length", False) is True:
             place = settings.place("group_by_length")
             yield Hit(place, "group_by_length gives batches of many different lengths")
+    for loader in training_loaders(script):
+        collate = loader.keywords.get("collate_fn")
+        how = "" if collate is None else _pads(script, collate)
+        if how:
+            yield Hit(collate or loader.call, f"{how} pads each batch to its own longest sample")
     yield from _padded_batches(script)
+
+
+def _pads(script: Script, collate: ast.expr) -> str:
+    """What in a function that puts samples together pads them to the longest of the batch."""
+    names = {*texts(collate)}
+    classes = (one for one in script.nodes if isinstance(one, ast.ClassDef) and one.name in names)
+    own = {one for holder in classes for one in holder.body}
+    bodies = [one for one in script.functions if one.name in names or one in own]
+    calls = [call for body in (collate, *bodies) for call in calls_in(body)]
+    if any(FIXED.search(item.arg or "") for call in calls for item in call.keywords):
+        return ""
+    for call in calls:
+        if called(call) == "pad_sequence":
+            return "pad_sequence"
+        sizes = {called(one) for item in call.args for one in ast.walk(item)
+                 if isinstance(one, ast.Call)}  # fmt: skip
+        if called(call) == "max" and receiver(call) is None and not sizes.isdisjoint(SIZES):
+            return "max(…) of the samples' lengths"
+    return ""
 
 
 def _collators(script: Script) -> Iterator[Hit]:
@@ -72,7 +108,9 @@ def _for_training(script: Script, call: ast.Call) -> bool:
     function = script.function_of(call)
     if function is None:
         return script.is_training
-    return bool(PREPARING.search(function.name)) and not HELD_OUT.search(function.name)
+    frozen = not {*texts(function)}.isdisjoint(NO_GRADIENT)
+    named = bool(PREPARING.search(function.name)) and not HELD_OUT.search(function.name)
+    return named and not frozen
 
 
 def _multiple(script: Script, call: ast.Call) -> bool:
@@ -84,11 +122,13 @@ def _multiple(script: Script, call: ast.Call) -> bool:
 
 def ragged_last_batch(script: Script) -> Iterator[Hit]:
     """Training loaders whose last batch may be smaller."""
+    # Opacus replaces a loader by one that draws batches of any size.
+    drawn = any(called(call).startswith("make_private") for call in script.calls)
     for loader in training_loaders(script):
         drop_last = loader.keywords.get("drop_last")
         single = script.options.value(loader.keywords.get("batch_size")) in (1, None)
         fixed = "batch_sampler" in loader.keywords or single
-        missing = loader.lacks("drop_last")
+        missing = loader.lacks("drop_last") and not drawn
         if not fixed and (missing or (drop_last and script.options.value(drop_last) is False)):
             yield _smaller(script, loader.call)
     for settings in trainer_settings(script):

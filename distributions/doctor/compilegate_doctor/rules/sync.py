@@ -27,6 +27,8 @@ WRITERS = ("print", "info", "warning", "debug", "log", "write", "set_postfix", "
 
 def host_sync(script: Script) -> Iterator[Hit]:
     """Values fetched from the device in every step."""
+    if script.stays_on_host:
+        return
     seen: set[ast.AST] = set()
     for node in script.steps.nodes:
         what = _fetches(script, node)
@@ -56,7 +58,7 @@ def _fetches(script: Script, node: ast.AST) -> str:
 def logged_tensor(script: Script) -> Iterator[Hit]:
     """Tensors that are printed or logged in every step."""
     seen: set[ast.AST] = set()
-    for call in script.steps.calls:
+    for call in () if script.stays_on_host else script.steps.calls:
         statement = script.statement(call)
         if not _writes(script, call) or statement in seen:
             continue

@@ -2,6 +2,15 @@
 
 from distributions.doctor.tests.scripts import loop, model
 
+
+def switched(body: str, more: str = "") -> str:
+    """A model with a switch of its constructor that is off by default."""
+    switch = "def __init__(self, noisy=False):\n        super().__init__()\n"
+    off = f"{switch}        self.noisy = noisy\n"
+    plain = "def __init__(self):\n        super().__init__()\n"
+    return model(body).replace(plain, off + more)
+
+
 CASES = {
     "branch-on-tensor": (
         [
@@ -64,8 +73,16 @@ CASES = {
             model("y = y * random.random()"),
             model("if random.random() < 0.5:\n    y = y * 2"),
             model("y = y * np.random.rand()"),
+            switched("if not self.noisy and random.random() < 0.5:\n    y = y * 2"),
+            switched("if self.noisy:\n    y = y * random.random()", "        self.noisy = True\n"),
+            switched("if self.noisy:\n    y = y * random.random()")
+            + "\n\nclass Loud(Net):\n    def __init__(self):\n"
+            "        super().__init__(noisy=True)\n",
         ],
         [
+            switched("if self.noisy and random.random() < 0.5:\n    y = y * 2"),
+            switched("if not self.noisy or random.random() < 0.5:\n    y = y * 2"),
+            switched("if self.noisy:\n    y = y * random.random()"),
             model("y = y * torch.rand(1)"),
             model("y = nn.functional.dropout(y, 0.1)"),
         ],

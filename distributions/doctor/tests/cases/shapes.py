@@ -7,6 +7,16 @@ def tokenize(examples):
     return tokenizer(examples["text"], truncation=True{padding})
 """
 TF = "import tensorflow as tf\nmodel = tf.keras.Sequential()\n"
+COLLATE = """
+def collate(batch):
+    {body}
+train_loader = DataLoader(d, batch_size=8, collate_fn=collate)
+"""
+PADS = (
+    "return pad_sequence(batch)",
+    "longest = max(len(item) for item in batch)",
+    "longest = max([item.size(0) for item in batch])",
+)
 CASES = {
     "dynamic-padding": (
         [
@@ -27,8 +37,19 @@ CASES = {
                     collate = DataCollatorWithPadding(tokenizer)
                 """),
             TF + "train = tf.data.Dataset.range(9).padded_batch(4)\nmodel.fit(train)",
+            *(trained(COLLATE.format(body=body)) for body in PADS),
+            trained(COLLATE.format(body=PADS[0]).replace("=collate", "=lambda b: collate(b)")),
+            trained("class Collate:\n    def __call__(self, batch):\n"
+                    "        return pad_sequence(batch)\n"
+                    "train_loader = DataLoader(d, 8, collate_fn=Collate())"),
         ],
         [
+            trained(COLLATE.format(body="return torch.stack(batch)")),
+            trained(COLLATE.format(body="return best(batch, max(batch))")),
+            trained(COLLATE.format(body="return pad(pad_sequence(batch), max_length=9)")),
+            trained(COLLATE.format(body=PADS[0]).replace("train_loader", "test_loader")),
+            trained(TOKENIZE.format(padding=", padding='longest'")
+                    .replace("    return", "    with torch.no_grad(): return")),
             trained(TOKENIZE.format(padding=", padding='max_length', max_length=128")
                     + "collate = DataCollatorWithPadding(tokenizer)"),
             trained(TOKENIZE.format(padding=", padding=False")),
@@ -62,6 +83,13 @@ CASES = {
                 options.update({"pin_memory": True})
                 train_loader = DataLoader(data, **options)
                 """),
+            loop("pass", after="""
+                more = dict(pin_memory=True) if cuda else {}
+                more.update(num_workers=4)
+                train_loader = DataLoader(data, 8, **more)
+                """),
+            loop("pass", after="train_loader = DataLoader(d, 8)\nfirst = next(iter(train_loader))\n"
+                 "for batch in train_loader: pass"),
             "from transformers import Trainer, TrainingArguments\n"
             "Trainer(None, TrainingArguments('out')).train()",
             TF + "train = tf.data.Dataset.range(9).batch(4)\nmodel.fit(train)",
@@ -69,6 +97,17 @@ CASES = {
         [
             loop("pass", after="train_loader = DataLoader(data, 8, shuffle=True, drop_last=True)"),
             loop("pass", after="eval_loader = DataLoader(data, batch_size=8)"),
+            loop("pass", after="train_loader = DataLoader(d, 8)\nx, y = next(iter(train_loader))"),
+            loop("pass", after="""
+                more = dict(drop_last=True) if whole else {}
+                train_loader = DataLoader(data, 8, **more)
+                """),
+            loop("pass", after="""
+                def loader_of(data, **more):
+                    train_loader = DataLoader(data, **more)
+                    return train_loader
+                loader_of(d, drop_last=True)
+                """),
             loop("pass", after="train_loader = DataLoader(test_data, batch_size=8)"),
             loop("pass", after="train_loader = DataLoader(data, batch_sampler=sampler)"),
             loop("pass", after="train_loader = DataLoader(data, batch_size=1, shuffle=True)"),

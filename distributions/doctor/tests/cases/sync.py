@@ -1,9 +1,32 @@
 from distributions.doctor.tests.scripts import loop
 
 TRAINER = "from transformers import Trainer, TrainingArguments\n"
+# A script of its own: what it makes, it trains where it is.
+ALONE = """
+import torch
+{first}
+model = torch.nn.Linear(4, 4)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for x in data:
+    loss = model({x}).sum()
+    loss.backward()
+    optimizer.step()
+    print(loss.item(), loss)
+"""
 CASES = {
     "host-sync": (
         [
+            ALONE.format(first="", x="x.cuda()"),
+            ALONE.format(first="device = torch.device('cuda')", x="x.to(device)"),
+            ALONE.format(first="torch.set_default_device('cuda')", x="x"),
+            ALONE.format(first="from accelerate import Accelerator", x="x"),
+            ALONE.format(first="criterion = torch.nn.MSELoss()", x="x")
+            .replace("torch.nn.Linear(4, 4)", "build(4)"),
+            # what a wrapper of optimizer or scaler steps
+            "import torch\nfor x in data:\n    loss = model(x)\n"
+            "    loss_scaler(loss, optimizer, parameters=1)\n    seen(loss.item())",
+            "import torch\nfor x in data:\n    loss = model(x)\n    loss.backward()\n"
+            "    optimizer.step_and_update_lr()\n    seen(loss.item())",
             loop("total += loss.item()"),
             loop("total += float(loss)"),
             loop("predictions = outputs.argmax(1).cpu().numpy()"),
@@ -33,6 +56,10 @@ while True:
 """,
         ],
         [
+            ALONE.format(first="torch.cuda.manual_seed(1)", x="x"),
+            "import torch\nfor x in data:\n    loss = model(x)\n"
+            "    scaler(loss, 2)\n    seen(loss.item())",
+            loop("if divisible_by(step, 100): total += loss.item()"),
             loop("total += loss.detach()"),
             loop("if step % 100 == 0: total += loss.item()"),
             loop("if step % args.log_every == 0:\n    total += loss.item()"),
@@ -80,6 +107,10 @@ while True:
     "logged-tensor": (
         [
             loop("print(loss)"),
+            "import torch\n"
+            "def train():\n    loss = model(x)\n    loss.backward()\n    optimizer.step()\n"
+            "    return loss / len(x)\n"
+            "for epoch in range(9):\n    loss = train()\n    print(loss)",
             loop("print(f'loss {loss:.3f}')"),
             loop("print('loss', outputs.mean())"),
             loop("logger.info('loss %s', loss)"),
@@ -89,6 +120,11 @@ while True:
             TRAINER + "Trainer(None, TrainingArguments('out', logging_steps=1)).train()",
         ],
         [
+            ALONE.format(first="", x="x").replace("loss.item(), ", ""),
+            "import torch\n"
+            "def train():\n    loss = model(x)\n    loss.backward()\n    optimizer.step()\n"
+            "    return float(loss) / len(x)\n"
+            "for epoch in range(9):\n    loss = train()\n    print(loss)",
             loop("print(step)"),
             loop("if step % 100 == 0: print(loss)"),
             loop("print(f'{outputs.shape} {loss.dtype}')"),
