@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from compilegate.domain.naming import job_output_key, jobs_prefix
 from tests.conformance.stored import CAPTURED
 from tests.environments import asked
 
@@ -15,3 +16,23 @@ def test_the_sdk_says_again_what_is_on_file(tmp_path):
     asked("sdk", "-m", "tests.conformance.capture", again)
 
     assert CAPTURED.read_text() == again.read_text()
+
+
+CHECKPOINTS = """
+import sagemaker.estimator
+text = " ".join(sagemaker.estimator.Estimator.__init__.__doc__.split())
+assert "persist all files under this path to `checkpoint_s3_uri` continually during" in text
+assert "On job startup the reverse happens" in text
+"""
+OUTPUT = f"""
+from sagemaker.core.training import utils
+uri = utils.build_nova_output_tar_gz_s3_uri("s3://data/{jobs_prefix("w", "t")}", "job")
+assert uri == "s3://data/{job_output_key("w", "t", "job")}", uri
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)  # it installs the SDKs
+def test_the_sdks_say_where_checkpoints_and_outputs_lie():
+    asked("sdk", "-c", CHECKPOINTS)
+    asked("sdk3", "-c", OUTPUT)

@@ -32,7 +32,7 @@ from tools.docs.generated import (
     decision_message,
     documented_codes,
 )
-from tools.verify_aws.assumptions import load_assumptions
+from tools.verify_aws.assumptions import Proof, load_assumptions
 from tools.verify_aws.checks import CHECKS
 
 RUNTIME = ROOT / "training" / "compilegate_runtime"
@@ -124,6 +124,10 @@ def test_each_assumption_has_a_check_or_a_reason_why_not_and_relies_on_what_is_t
     assert {one.id for one in assumptions if one.check} == set(CHECKS)
     assert all(bool(one.check) != bool(one.unchecked) for one in assumptions)
     assert [] == [one.relied_on for one in assumptions if not (ROOT / one.relied_on).exists()]
+    for one in assumptions:
+        file, _, name = one.test.partition("::")
+        assert (one.proof is Proof.READING) == (not one.test), one.id
+        assert not file or f"def {name}(" in (ROOT / file).read_text(), one.test
     assert expected["over-quota"] == RESOURCE_LIMIT_ERROR
     assert expected["failure-class"] == SCRIPT
     assert expected["invalid-request"] == expected["throttled"] == THROTTLED[0]

@@ -19,6 +19,7 @@ from compilegate.domain.argument_text import PREFIX, argument, for_launcher, sur
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.workload.limits import check_script_arguments
 from compilegate_localcloud.places import REPOSITORY
+from distributions.localcloud.tests.helpers import eventually
 from tests.domain.workload_builder import SOUND, change
 from tests.fuzzing import at_most
 from tests.toolkit.releases import INSTALLED, RELEASES, folder_of
@@ -40,6 +41,16 @@ from compilegate_runtime.hyperparameters import decoded
 def words(given):
     return [decoded("word", word) for word in given]
 {SHOW}""",
+    "waits.py": """
+import os, pathlib, signal, time
+base = pathlib.Path(os.environ["SAGEMAKER_BASE_DIR"])
+signal.signal(signal.SIGTERM, lambda *_: (base / "signalled").touch())
+(base / "waits").touch()
+while not (base / "toolkit-ended").exists():
+    time.sleep(0.01)
+time.sleep(0.2)
+(base / "ended").touch()
+""",
 }
 HOST = {"current_host": "algo-1", "hosts": ["algo-1"], "network_interface_name": "lo"}
 # What a shell, a tokenizer or a decoder might take for its own.
@@ -62,7 +73,8 @@ class Toolkit:
     """One release, ready to start scripts."""
 
     def __init__(self, release: str, scratch: Path) -> None:
-        base, old = scratch / "opt-ml", scratch / "path"
+        self.base, old = scratch / "opt-ml", scratch / "path"
+        base = self.base
         for name in ("input/config", "code"):
             (base / name).mkdir(parents=True)
         old.mkdir()
@@ -77,11 +89,19 @@ class Toolkit:
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
         )  # fmt: skip
 
-    def arguments(self, hyperparameters: dict[str, str], script: str = "show.py") -> Any:
-        assert self._process.stdin and self._process.stdout
+    def start(self, script: str, hyperparameters: dict[str, str]) -> None:
+        assert self._process.stdin
         self._process.stdin.write(json.dumps([script, hyperparameters]) + "\n")
         self._process.stdin.flush()
+
+    def arguments(self, hyperparameters: dict[str, str], script: str = "show.py") -> Any:
+        self.start(script, hyperparameters)
+        assert self._process.stdout
         return json.loads(self._process.stdout.readline())
+
+    def terminate(self) -> None:
+        self._process.terminate()
+        self._process.wait(20)
 
     def close(self) -> None:
         self._process.communicate()
@@ -171,3 +191,15 @@ def test_what_check_refuses_would_not_arrive_at_every_release(toolkit: Toolkit, 
     answer = toolkit.arguments(encoded(values))
     assert words(values) != answer
     assert isinstance(answer, list) or "ExitCode 2" in answer["error"]  # the shell's own
+
+
+def test_the_toolkit_passes_no_signal_on(tmp_path: Path) -> None:
+    """It ends itself, and the script trains on until its container is gone."""
+    with contextlib.closing(Toolkit(INSTALLED, tmp_path)) as toolkit:
+        toolkit.start("waits.py", {})
+        eventually((toolkit.base / "waits").exists, 20, "the script has not begun")
+        toolkit.terminate()
+        (toolkit.base / "toolkit-ended").touch()
+        eventually((toolkit.base / "ended").exists, 20, "the script has ended with the toolkit")
+
+        assert not (toolkit.base / "signalled").exists()

@@ -38,7 +38,7 @@ from compilegate_init.schema import workload_schema
 from tools.docs import examples, pictures, tutorial, worked_example
 from tools.docs.folders import with_imports
 from tools.docs.markdown import between, table
-from tools.verify_aws.assumptions import load_assumptions
+from tools.verify_aws.assumptions import Assumption, load_assumptions
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
@@ -281,10 +281,15 @@ def assumptions(page: str) -> str:
     head = ("behaviour (what relies on it)", "proven by", "`make verify-aws` looks at")
     rows = [
         (f"{one.behaviour} ([`{one.id}`](../../{one.relied_on}))",
-         f"{one.proof}: {one.source}", one.check or f"not checked: {one.unchecked}")
+         f"{_proof(one)}: {one.source}", one.check or f"not checked: {one.unchecked}")
         for one in load_assumptions()
     ]  # fmt: skip
     return between(page, "assumptions", table(head, rows))
+
+
+def _proof(assumption: Assumption) -> str:
+    file, _, _ = assumption.test.partition("::")
+    return f"[{assumption.proof}](../../{file})" if file else str(assumption.proof)
 
 
 def flag_reads(page: str) -> str:

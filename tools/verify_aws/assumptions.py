@@ -28,7 +28,8 @@ class Assumption:
     """One behaviour of AWS that the project relies on.
 
     ``expected`` is what the check of this ``id`` (checks.py) sees where it holds. ``relied_on``
-    is a path in this repository. ``source`` says what ``proof`` refers to. ``check`` says what
+    is a path in this repository. ``source`` says what ``proof`` refers to, and ``test`` names the
+    test that runs or reads it (``FILE::NAME``), which only reading has none of. ``check`` says what
     ``make verify-aws`` looks at; where it cannot look, ``unchecked`` says why instead. With
     ``needs_account`` the embedded cloud has no answer of its own.
     """
@@ -39,6 +40,7 @@ class Assumption:
     relied_on: str
     proof: Proof
     source: str
+    test: str = ""
     check: str = ""
     unchecked: str = ""
     needs_account: bool = False

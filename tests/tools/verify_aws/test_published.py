@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import botocore.session
+import pytest
 
 from compilegate_discover import account, job
+from tools.verify_aws.assumptions import load_assumptions
 
 MODELS = botocore.session.get_session()
 
@@ -51,3 +53,66 @@ def test_search_has_every_field_of_a_job_that_discover_reads_as_describe_has_it(
     assert [found[name].name for name in sorted(read - {"Tags"})] == [
         described[name].name for name in sorted(read - {"Tags"})
     ]
+
+
+def test_the_service_models_have_the_fields_and_words() -> None:
+    described = model("sagemaker").shape_for("DescribeTrainingJobResponse").members
+
+    assert {"BillableTimeInSeconds", "TrainingTimeInSeconds"} <= set(described)
+    assert {"Stopped"} <= set(described["TrainingJobStatus"].enum)
+    assert {"Stopped", "MaxRuntimeExceeded"} <= set(described["SecondaryStatus"].enum)
+
+
+# Rows whose proof is a sentence, and the sentences by place.
+TEXTS: dict[str, dict[tuple[str, str, str, str], str]] = {
+    "spot-interruption": {
+        ("sagemaker", "", "CreateTrainingJobRequest", "EnableManagedSpotTraining"):
+            "see when managed spot training jobs are running, interrupted, resumed, or completed",
+        ("sagemaker", "", "DescribeTrainingJobResponse", "SecondaryStatus"):
+            "Interrupted - The job stopped because the managed spot training instances were "
+            "interrupted",
+    },
+    "metric-regexes": {
+        ("sagemaker", "", "AlgorithmSpecification", "MetricDefinitions"):
+            "the metric name and regular expressions used to parse algorithm logs",
+        ("sagemaker", "", "DescribeTrainingJobResponse", "FinalMetricDataList"):
+            "the names, values, and dates and times that the training algorithm emitted",
+    },
+    "task-token": {
+        ("stepfunctions", "SendTaskSuccess", "", ""):
+            "report that the task identified by the taskToken completed successfully",
+        ("stepfunctions", "", "TaskSucceededEventDetails", "output"):
+            "This response becomes the output of the related task",
+    },
+    "execution-keeps-its-code": {
+        ("stepfunctions", "UpdateStateMachine", "", ""):
+            "Running executions will continue to use the previous definition and roleArn",
+        ("lambda", "PublishVersion", "", ""):
+            "a snapshot of your function code and configuration that doesn't change",
+    },
+    "machine-deletion": {
+        ("stepfunctions", "DeleteStateMachine", "", ""):
+            "A state machine is deleted only when all its executions are completed. On the next "
+            "state transition, the state machine's executions are terminated.",
+    },
+    "dead-letters": {
+        ("events", "", "Target", "DeadLetterConfig"):
+            "defines the target queue to send dead-letter queue events to",
+    },
+    "jobs-listed-by-page": {
+        ("sagemaker", "ListTrainingJobs", "", ""):
+            "are first retrieved ignoring the StatusEquals parameter and then they are filtered",
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("row", TEXTS)
+def test_the_documentation_in_the_service_models_says_it(row: str) -> None:
+    for place, sentence in TEXTS[row].items():
+        assert sentence in text_of(*place)
+
+
+def test_each_row_that_names_the_documentation_has_its_sentence() -> None:
+    named = {one.id for one in load_assumptions() if one.test.endswith("_service_models_says_it")}
+
+    assert named == set(TEXTS)
