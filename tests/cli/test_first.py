@@ -279,12 +279,16 @@ ENDINGS: dict[str, tuple[dict[str, Any], Ended, str]] = {
     "GPU": (
         error("AssertionError", "Torch not compiled with CUDA enabled"), left(0), "asks for a GPU",
     ),
+    "GPU of a Trainer": (
+        error("MisconfigurationException", "No supported gpu backend found!"), left(0),
+        "asks for a GPU",
+    ),
     "another error": (error("ValueError", "x"), left(0), "train.py:3"),
     "usage": ({"how": "exit", "code": 2}, left(0, "error: --data is required\n"), "--data is"),
     "says why": ({"how": "exit", "code": "give --data"}, left(0), "step: give --data"),
     "no torch": ({}, left(3), "no torch"),
     "signal": ({}, left(-11), "signal 11"),
-    "no optimizer": ({"how": "enough", "calls": 300}, left(0), "no optimizer of torch.optim"),
+    "no optimizer": ({"how": "enough", "calls": 300}, left(0), "without a training step"),
     "slow to compile": ({"calls": 1}, cut(Cut.TIME), "--minutes"),
     "download": (error("RuntimeError", "Error downloading x.gz:"), left(0), "could not download"),
     "no training": ({"how": "finished"}, left(0), "without a training step"),

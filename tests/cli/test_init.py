@@ -355,14 +355,18 @@ def test_what_was_read_and_was_not_is_said(written: Written) -> None:
     ],
 )
 def test_a_script_of_another_framework_is_called_that(
-    script: str, words: str, tmp_path: Path, invoke: Invoke
+    script: str, words: str, tmp_path: Path, invoke: Invoke, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "job.py"
     file.write_text(script)
+    monkeypatch.delenv("KERAS_BACKEND", raising=False)
 
     assert refused(invoke("init", file, "--yes"), words)
     assert not Path("job.yaml").exists()
-    file.write_text(f"import torch\n{script}")
+    if "keras" in script:
+        monkeypatch.setenv("KERAS_BACKEND", "torch")
+    else:
+        file.write_text(f"import torch\n{script}")
     assert 0 == invoke("init", file, "--yes", "--force").exit_code
 
 

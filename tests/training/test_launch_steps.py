@@ -60,6 +60,8 @@ def said(steps, events):
             steps.fetched()
         elif event == "model":
             steps.fed(4, 10)
+        elif event == "backward":
+            steps._going_backward(lambda *_: None)([])
         else:
             steps.stepped(optimizer)
     return " ".join(steps._recorder.said)
@@ -84,6 +86,18 @@ def test_a_step_begins_with_its_data_or_its_model_and_ends_with_the_optimizer(
     steps, events, expected
 ):
     assert expected == said(steps, events)
+
+
+@pytest.mark.parametrize(
+    ("has_optimizer", "expected"),
+    [(False, "begin batch end begin batch end begin"), (True, "begin batch")],
+)
+def test_without_an_optimizer_a_step_goes_on_to_the_next_data_or_call(
+    steps, has_optimizer, expected
+):
+    steps.has_optimizer = has_optimizer
+
+    assert expected == said(steps, "train model backward train model model backward model")
 
 
 def test_a_step_counts_what_all_its_parts_were_fed(steps):

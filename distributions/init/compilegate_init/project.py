@@ -31,8 +31,8 @@ OTHERS = (
      "for SageMaker's compiler write a workload file with framework.name: tensorflow by hand; "
      "jit_compile=True of model.compile is TensorFlow's own"),
     ({"keras"}, "Keras",
-     "model.compile(jit_compile=True) is Keras's own switch; on PyTorch its optimizers are none "
-     "of torch.optim, by whose steps a trial counts"),
+     "where it trains on PyTorch set KERAS_BACKEND=torch; model.compile(jit_compile=True) is "
+     "Keras's own switch"),
 )  # fmt: skip
 
 
@@ -89,9 +89,15 @@ def described(path: Path) -> Description:
     return read
 
 
+def keras_backend(read: Description) -> dict[str, str]:
+    """The variable by which Keras trains on PyTorch; empty for any other script."""
+    name, here = "KERAS_BACKEND", os.environ.get("KERAS_BACKEND")
+    return {name: here} if "keras" in read.packages and here == "torch" else {}
+
+
 def _refuse_others(read: Description, path: Path) -> None:
     """Raise InvalidInputError for a script that trains with another framework than PyTorch."""
-    if read.packages & ON_TORCH:
+    if read.packages & ON_TORCH or keras_backend(read):
         return
     for packages, name, fix in OTHERS:
         if read.packages & packages:

@@ -66,7 +66,7 @@ class Models:
             # compiler sees torch as it is.
             self._torch.nn.Module.__call__ = original
             try:
-                if self._trains(module):
+                if self._trains(module) and not _describes(args, kwargs):
                     self._adopt(module, args, kwargs)
                 return original(module, *args, **kwargs)
             finally:
@@ -225,6 +225,12 @@ def autocast_as_here(torch):
         return contextlib.nullcontext
     device, dtype = on[0]
     return lambda: torch.autocast(device, dtype=dtype)
+
+
+def _describes(args, kwargs):
+    """Whether a call builds a graph, as Keras does: the first size of a placeholder is None."""
+    shapes = [getattr(value, "shape", None) for value in (*args, *kwargs.values())]
+    return any(isinstance(shape, tuple) and None in shape for shape in shapes)
 
 
 def size_of(args, kwargs):

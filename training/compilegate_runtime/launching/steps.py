@@ -1,13 +1,18 @@
 """Finds the steps of a script's own training loop.
 
 A step begins when the training data is asked for its batch, or when the model is called, and ends
-with the optimizer's step. Evaluation, checkpoints and logging lie between steps.
+with the optimizer's step. Evaluation, checkpoints and logging lie between steps. A script that has
+made no optimizer of torch.optim updates its weights by hand: its step goes on from the backward
+pass until data are asked for, or the model is called, again.
 """
 
 import functools
 import importlib
 import types
 import weakref
+
+# In the place of an optimizer, for a script that updates its weights by hand.
+BY_HAND = types.SimpleNamespace(param_groups=[])
 
 
 class Enough(BaseException):
@@ -23,13 +28,13 @@ class Steps:
         self.checks = []  # called once, when the first step is over, with its samples
         self._main = None  # of several optimizers the first one's steps count
         self._beside = weakref.WeakSet()  # those that train other weights than it
-        self._backward = False
+        self._backward = self.has_optimizer = False
         self._training_loader = self._last_loader = None
         self._begun = self._called = False
         self._forget()
 
     def _forget(self):
-        self._fed, self._loss, self._norm = {}, None, None
+        self._fed, self._loss, self._norm, self._went_backward = {}, None, None, False
 
     @property
     def training_loader(self):
@@ -40,6 +45,7 @@ class Steps:
 
     def fetching(self, loader):
         """A data loader is asked for a batch."""
+        self._end_by_hand()
         self._last_loader = loader
         if self._called:  # another part of the same step
             return
@@ -56,6 +62,7 @@ class Steps:
 
     def fed(self, samples, tokens, model=None):
         """A model is called with so much; of several that see the same samples one counts."""
+        self._end_by_hand()
         if not self._begun:
             self._begin()
         if not self._called and self._training_loader is None:
@@ -72,6 +79,10 @@ class Steps:
             return
         value = loss.detach().reshape(()).clone()  # a compiled graph may reuse its memory
         self._loss = value if self._loss is None else self._loss + value
+
+    def _end_by_hand(self):
+        if self._went_backward and not self.has_optimizer:
+            self.stepped(BY_HAND)
 
     def clipped(self, norm):
         """The gradients were clipped from this norm."""
@@ -134,6 +145,7 @@ class Steps:
 
     def install(self):
         """Hook optimizers, data loaders, backward passes and the clipping of gradients."""
+        self._replace(self._torch.optim.Optimizer, "__init__", self._making)
         self._hook_optimizers()
         self._replace(self._torch.utils.data.DataLoader, "__iter__", self._iterating)
         self._replace(self._torch.autograd, "backward", self._going_backward)  # Tensor's calls it
@@ -153,6 +165,13 @@ class Steps:
             register(lambda optimizer, *_: self.stepped(optimizer))
             return
         self._replace(self._torch.optim.Optimizer, "__init__", self._initialising)  # before 2.1
+
+    def _making(self, original):
+        def make(optimizer, *args, **kwargs):
+            self.has_optimizer = True
+            original(optimizer, *args, **kwargs)
+
+        return make
 
     def _initialising(self, original):
         def initialise(optimizer, *args, **kwargs):
@@ -192,7 +211,9 @@ class Steps:
             try:
                 for loss in tensors if isinstance(tensors, (list, tuple)) else [tensors]:
                     self.lost(getattr(loss, "compilegate_unscaled", loss))
-                return original(tensors, *args, **kwargs)
+                result = original(tensors, *args, **kwargs)
+                self._went_backward = self._called
+                return result
             finally:
                 self._backward = False
 

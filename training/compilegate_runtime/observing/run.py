@@ -27,7 +27,7 @@ from compilegate_runtime.seeds import seed_everything, shift_seeds
 
 NO_TORCH = 3  # exit code
 MOST_WRITTEN = 100
-# More than any script accumulates gradients over.
+# Without an optimizer and a backward pass.
 CALLS_WITHOUT_STEP = 100
 WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 LONGEST_MESSAGE = 1000
@@ -102,7 +102,7 @@ class Watch:
         self._few = Few(self._settings["steps"], self._settings["seconds"], seen, self._reported)
         self._models = SeenModels(torch, self._compiler)
         self._models.called = seen.called
-        self._models.is_stuck = lambda: not seen.steps and seen.calls >= CALLS_WITHOUT_STEP
+        self._models.is_stuck = self._is_stuck
         self._steps = Steps(torch, seen, self._models, 0, self._few)
         self._steps.checks.append(lambda _: self._describe())
         self._models.fed = self._steps.fed
@@ -110,6 +110,10 @@ class Watch:
         self._count_compiling()
         self._models.watch()
         self._imports.install()
+
+    def _is_stuck(self):
+        without = not self._seen.steps and not self._steps.has_optimizer
+        return without and self._seen.calls >= CALLS_WITHOUT_STEP
 
     def _reported(self):
         """Whether it has reported a metric: to its framework, or in a line since its data ended.

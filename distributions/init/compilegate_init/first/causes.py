@@ -18,7 +18,7 @@ NO_TORCH = 3  # training/compilegate_runtime/observing/run.py
 FEWEST_CALLS = 10
 USAGE = 2  # what argparse ends with
 _GPU = re.compile(
-    r"CUDA|NVIDIA|no kernel image|HIP GPU|invalid device ordinal|expected a cuda|nccl", re.I
+    r"CUDA|NVIDIA|no kernel image|\bGPU\b|invalid device ordinal|expected a cuda|nccl", re.I
 )
 _NO_DATA = (
     "FileNotFoundError", "NotADirectoryError", "IsADirectoryError", "LocalEntryNotFoundError",
@@ -48,9 +48,10 @@ def _without_optimizer(seen: Seen) -> tuple[str, str] | None:
     calls = seen.facts.get("calls") or 0
     if calls >= FEWEST_CALLS and not seen.ended.get("error"):
         return (
-            f"calls its model for training ({calls} times), and no optimizer of "
-            "torch.optim takes a step, by which steps are counted",
-            "give the argument with which it uses one after --, or let it use one",
+            f"calls its model for training ({calls} times) without a training step: no optimizer "
+            "of torch.optim steps, and without one no loss goes backward",
+            "give the argument with which it trains after --, or more --minutes where it trains "
+            "later",
         )
     return None
 

@@ -11,6 +11,7 @@ from typing import Any
 from compilegate.domain.workload.model import MOST_HOURS
 from compilegate_doctor import CommandLine, Description, Option
 from compilegate_init.first.seen import Reported, Seen
+from compilegate_init.project import keras_backend
 from compilegate_init.proposal import (
     NAMES,
     OPEN,
@@ -116,6 +117,10 @@ def proposed(
         "version": replace(proposal["framework"]["version"], note=f"assumed; {version}")
     }
     training["precision"] = Value(seen.precision[0], _seen(seen.precision[1]))
+    if backend := keras_backend(read):
+        training["environment"] = {
+            name: Value(value, _seen("set here")) for name, value in backend.items()
+        }
     _size_and_rate(training, read, seen)
     values |= dict(_arguments(read, seen, passed, values))
     values |= dict(_length(read, seen, values))
