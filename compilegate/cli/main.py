@@ -137,8 +137,8 @@ def root(
     \b
     Try it on this machine:         compilegate demo
     What would your script gain?    compilegate first train.py
-    Could a compiler help a job?    compilegate check workloads/my-job.yaml
-    Measure it:                     compilegate run workloads/my-job.yaml
+    A trial, on this machine:       compilegate run train.yaml --local
+    A trial, on AWS:                compilegate run train.yaml
 
     Exit codes: 0 promote or eligible, 10 stay off or ineligible, 11 inconclusive or benchmark,
     12 revert, 13 invalid evidence, 2 bad input, 1 failure.

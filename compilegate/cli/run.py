@@ -31,7 +31,13 @@ from compilegate.cli.common.error_handling import (
 from compilegate.cli.common.error_handling import exit_code as error_exit_code
 from compilegate.cli.common.error_handling import explain as explained
 from compilegate.cli.common.outcome import Outcome, decision_rows, full_run_words, read_outcome
-from compilegate.cli.common.output import console, emit_json, error_text, show
+from compilegate.cli.common.output import (
+    busy_note,
+    console,
+    emit_json,
+    error_text,
+    show,
+)
 from compilegate.cli.common.session import (
     REPORTS,
     Invocation,
@@ -255,9 +261,10 @@ def run(
     workloads, refused = _readable(files)
     quiet = invocation.as_json
     if invocation.local:
-        console(stderr=quiet).print(
-            "Starting the embedded cloud if it does not run, deploying the app …"
-        )
+        progress = console(stderr=quiet)
+        if busy := busy_note():
+            progress.print(f"{busy}: its trials measure the load too.", style="yellow")
+        progress.print("Starting the embedded cloud if it does not run, deploying the app …")
         with invocation.session.providers.started_local(keep=False) as local:
             goes_on = local.started_now and local.resumed
             running = local.cloud.executions.running_arns() if goes_on else ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable
 from functools import partial
@@ -32,6 +33,7 @@ def invoke(providers: FakeProviders, monkeypatch: pytest.MonkeyPatch, tmp_path: 
     for name in ("COMPILEGATE_DEBUG", "COMPILEGATE_STAGE", "AWS_REGION", "AWS_DEFAULT_REGION"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr(os, "getloadavg", lambda: (0.0, 0.0, 0.0))
     monkeypatch.chdir(tmp_path)
 
     def call(*arguments: object, stdin: str | None = None) -> Result:

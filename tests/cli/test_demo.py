@@ -180,11 +180,13 @@ def test_data_preparation_never_outlives_its_block(python: str, tmp_path: Path) 
 def test_a_busy_machine_is_named_before_anything_starts(
     tmp_path: Path, invoke: Invoke, local: Cloud, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(demo.os, "cpu_count", lambda: 2)
-    monkeypatch.setattr(demo.os, "getloadavg", lambda: (6.04, 1.0, 1.0))
-    busy = invoke("demo", *options(tmp_path)).stdout
-    monkeypatch.setattr(demo.os, "getloadavg", lambda: (1.9, 9.0, 9.0))
-    quiet = invoke("demo", *options(tmp_path)).stdout
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    commands = (("demo", *options(tmp_path)), ("run", options(tmp_path)[1], "--local"))
+    monkeypatch.setattr(os, "getloadavg", lambda: (6.04, 1.0, 1.0))
+    busy = [invoke(*command).stdout for command in commands]
+    monkeypatch.setattr(os, "getloadavg", lambda: (1.9, 9.0, 9.0))
+    quiet = [invoke(*command).stdout for command in commands]
 
-    assert " ".join(busy.split()).startswith("This machine is busy (load 6.0 on 2 cores): ")
-    assert quiet.startswith("Preparing")
+    for text in busy:
+        assert " ".join(text.split()).startswith("This machine is busy (load 6.0 on 2 cores): ")
+    assert ["Preparing", "Starting"] == [text.split()[0] for text in quiet]

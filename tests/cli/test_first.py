@@ -134,6 +134,30 @@ def test_the_file_says_beside_each_value_how_it_was_seen(call: Any, tmp_path: Pa
     assert ["timm==1.0.9", "torchvision"] == Path("requirements.txt").read_text().split()
 
 
+@pytest.mark.parametrize(
+    ("seconds", "expected"),
+    [
+        ((30.0, 4.0), {"compile_seconds": 4, "compile_seconds_cold": 30}),
+        ((30.0, 31.0), {"compile_seconds_cold": 30}),  # the second had no use of a cache
+        ((30.0, None), {"compile_seconds_cold": 30}),
+        ((0.0, 0.0), None),
+    ],
+)
+def test_how_long_it_compiled_is_in_the_file_and_a_short_run_may_compile(
+    seconds: tuple[Any, Any], expected: dict[str, float] | None, call: Any
+) -> None:
+    compiled = {
+        name: run(0.05, slow=(0,), compiler={"compile_seconds": one, "graphs": 1})
+        for name, one in zip(("torch_compile", "torch_compile again"), seconds, strict=True)
+    }
+
+    document = json.loads(call("--json", "--run-hours", "0.01", **compiled).stdout)["workload"]
+
+    assert expected == document.get("profile")
+    assert 0.25 == document["training"]["max_runtime_hours"]
+    assert document["candidates"] == load_yaml(Path("job.yaml"))["candidates"]
+
+
 def test_what_no_person_says_is_todo_and_no_guess(call: Any) -> None:
     document = json.loads(call("--json").stdout)
 

@@ -26,6 +26,7 @@ beside the document is given by name. A name that is not there is an error.
 from __future__ import annotations
 
 import json
+import os
 import re
 import sys
 import textwrap
@@ -67,6 +68,13 @@ class _Screen(Console):
 def console(*, stderr: bool = False) -> Console:
     """A console on the current standard streams; text is never read as markup or emoji."""
     return _Screen(stderr=stderr, highlight=False, markup=False, emoji=False)
+
+
+def busy_note() -> str:
+    """That the machine has other work for all of its cores, empty where it has not."""
+    load, cores = os.getloadavg()[0], os.cpu_count() or 1
+    on = f"load {load:.1f} on {formats.plural(cores, 'core')}"
+    return f"This machine is busy ({on})" if load >= cores else ""
 
 
 def moves(out: Console) -> bool:

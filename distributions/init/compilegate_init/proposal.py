@@ -34,6 +34,8 @@ PERCENT = 100
 INSTANCE_TYPE, RUNS_PER_WEEK, RUN_HOURS = "ml.g5.xlarge", 3, 1.0
 # Room above a typical run, after which a job is stopped.
 RUNTIME_MARGIN = 2
+# A short run too may compile for minutes.
+LEAST_LIMIT_HOURS = 0.25
 # Room above what a trial is expected to cost; its cap is rounded up to two digits.
 COST_MARGIN = 1.25
 # The defaults of transformers' TrainingArguments.
@@ -173,9 +175,7 @@ def _training(script: Description, answers: Answers, hours: Value) -> Section:
         ),
         "hyperparameters": Value(dict(_hyperparameters(script, answers, data_places))),
         "inputs": inputs,
-        "max_runtime_hours": Value(
-            min(hours.value * RUNTIME_MARGIN, MOST_HOURS), "a job is stopped after them", ASSUMED
-        ),
+        "max_runtime_hours": Value(limit_of(hours.value), "a job is stopped after them", ASSUMED),
     }
 
 
@@ -388,6 +388,11 @@ def _quality(script: Description, margin: float | None) -> Section:
         "margin": to_write("the largest loss that you accept, in its unit", stand_in=0.01),
         **early,
     }
+
+
+def limit_of(hours: float) -> float:
+    """Hours after which a job of a whole run of so many is stopped."""
+    return min(max(hours * RUNTIME_MARGIN, LEAST_LIMIT_HOURS), MOST_HOURS)
 
 
 def with_cap(proposal: Proposal, settings: Settings) -> Proposal:

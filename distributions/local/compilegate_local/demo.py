@@ -7,7 +7,6 @@ deployed app decides which arm a run trains, when an alarm is raised and what be
 from __future__ import annotations
 
 import contextlib
-import os
 import shutil
 import subprocess
 import tempfile
@@ -31,7 +30,7 @@ from compilegate.cli.check import read_files
 from compilegate.cli.common.cloud import Cloud, Keeper, StartedCloud
 from compilegate.cli.common.error_handling import FAILURE, STOPPED
 from compilegate.cli.common.outcome import Outcome, decision_rows, read_outcome
-from compilegate.cli.common.output import answer, console, moves
+from compilegate.cli.common.output import answer, busy_note, console, moves
 from compilegate.cli.common.session import REPORTS, JsonOption, Providers, ReportsOption, session
 from compilegate.cli.flag import on_words
 from compilegate.cli.register import register_files
@@ -49,7 +48,7 @@ from compilegate.domain.decision import Decision, Verdict
 from compilegate.domain.errors import EnvironmentNotReadyError, InvalidInputError
 from compilegate.domain.flag import Flag
 from compilegate.domain.flag_change import TRAIN, Override
-from compilegate.domain.formats import UNKNOWN, clock, fixed, plural
+from compilegate.domain.formats import UNKNOWN, clock, fixed
 from compilegate.domain.production.registration import FAULT_VARIABLE
 from compilegate.domain.production.savings import metric_of, wall_seconds_of
 from compilegate.domain.workload.model import BASELINE
@@ -62,8 +61,6 @@ from compilegate.usecases.registration import RegisterOptions
 from compilegate_local import TEMPLATES
 
 TAIL_CHARACTERS = 1500
-# Waiting work for every core: the demo itself keeps two cores busy, so timings then spread.
-BUSY_PER_CORE = 1.0
 # An installed package is not written to: the demos run in a copy.
 FOLDER = work_folder() / f"demo-{__version__}" if INSTALLED else PROJECT
 WORKLOADS = FOLDER / "workloads"
@@ -177,12 +174,11 @@ def demo_cloud(providers: Providers, progress: Console, *, keep: bool) -> Iterat
     """The embedded cloud; the demos' data are written while it starts."""
     from compilegate_localcloud.api import training_python  # noqa: PLC0415 - brings boto3
 
-    load, cores = os.getloadavg()[0], os.cpu_count() or 1
-    if load >= BUSY_PER_CORE * cores:
+    if busy := busy_note():
         progress.print(
-            f"This machine is busy (load {load:.1f} on {plural(cores, 'core')}): the demo takes "
-            "longer, and timings may be too blurred to prove a speed-up.", style="yellow",
-        )  # fmt: skip
+            f"{busy}: the demo takes longer, and timings may be too blurred to prove a speed-up.",
+            style="yellow",
+        )
     progress.print("Preparing the data, starting the embedded cloud, deploying the app …")
     command = [str(training_python()), str(SCRIPT), str(DATA)]
     with preparing_data(command) as wait, providers.started_local(keep=keep) as started:

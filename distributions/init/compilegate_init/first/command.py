@@ -17,7 +17,14 @@ import typer
 
 from compilegate.adapters.workload_files import PYTHON, write_whole
 from compilegate.cli.common import project
-from compilegate.cli.common.output import UNKNOWN, answer, is_interactive, say, waiting
+from compilegate.cli.common.output import (
+    UNKNOWN,
+    answer,
+    busy_note,
+    is_interactive,
+    say,
+    waiting,
+)
 from compilegate.cli.common.session import JsonOption
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.fields import LARGEST
@@ -122,7 +129,7 @@ def first(
         typer.Option("--python", help="Default: what `make setup` made, else this one."),
     ] = None,
     steps: Annotated[
-        int, typer.Option("--steps", min=5, max=1000, help="Of each run, at most.")
+        int, typer.Option("--steps", min=5, max=1000, help="Of each run, about.")
     ] = STEPS,
     minutes: Annotated[
         float, typer.Option("--minutes", min=0.05, max=120.0, help="Of each run, at most.")
@@ -166,11 +173,7 @@ def first(
     folder, source_dir = project_of(script, file)
     interpreter = _interpreter(python)
     if not as_json:
-        say(
-            f"Runs {script} in {Path.cwd()} up to four times, each for at most "
-            f"{plural(steps, 'step')} or {duration(60 * minutes)}. It may do whatever it does "
-            "otherwise; what it writes stays."
-        )
+        _announce(script, steps, 60 * minutes)
     place = Path(tempfile.mkdtemp(prefix="compilegate-first-"))
     try:
         watch = Watch(script, interpreter, place, steps, 60 * minutes)
@@ -187,8 +190,11 @@ def first(
     if not as_json and is_interactive():
         answers = _asked(answers, read, seen, spread)
     seeds = _seeds(runs)
+    compiled = [one.seen for one in _of(runs, compiled=True)]
     proposal = with_cap(
-        proposed(read, seen, answers, words, spread, follows_seed=seeds["another"]),
+        proposed(
+            read, seen, answers, words, spread, compiled=compiled, follows_seed=seeds["another"]
+        ),
         project.settings(),
     )
     sentence = (
@@ -211,6 +217,15 @@ def first(
     hours = answers.run_hours
     rows = [_row(one) for one in runs]
     answer(document, TEMPLATES / "first", as_json=as_json, run_hours=hours, rows=rows)
+
+
+def _announce(script: Path, steps: int, seconds: float) -> None:
+    say(
+        f"Runs {script} in {Path.cwd()} up to four times, each for about {plural(steps, 'step')}, "
+        f"at most {duration(seconds)}. It may do whatever it does otherwise; what it writes stays."
+    )
+    if busy := busy_note():
+        say(f"{busy}: the figures may be of its load, not of the compiler.")
 
 
 class Watch:

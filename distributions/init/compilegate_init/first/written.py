@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from compilegate.domain.workload.model import MOST_HOURS
 from compilegate_doctor import CommandLine, Description, Option
 from compilegate_init.first.seen import Reported, Seen
 from compilegate_init.project import keras_backend
@@ -19,6 +18,7 @@ from compilegate_init.proposal import (
     Answers,
     Value,
     find,
+    limit_of,
     propose,
     to_write,
 )
@@ -101,12 +101,13 @@ def proposed(
     words: Sequence[str],
     spread: float | None,
     *,
+    compiled: Sequence[Seen] = (),
     follows_seed: bool | None = None,
 ) -> Proposal:
     """The file but its cap, each value with how it was seen; what is asked and open is TODO.
 
     ``spread`` is how far the metric of two seeds lies apart, ``follows_seed`` whether they began
-    with different weights; None where that is not known.
+    with different weights; None where that is not known. ``compiled`` are the runs with a compiler.
     """
     proposal: Proposal = {**propose(read, answers)}
     passed = passed_words(words, read.command_line)
@@ -127,7 +128,9 @@ def proposed(
     if follows_seed is False and find(read, "seed"):
         values["argument_names"] = _without_seed(values.get("argument_names"))
     proposal["shapes"] = dict(_shapes(seen, proposal["shapes"]))
-    proposal["quality"] = _quality(proposal["quality"], read, seen, answers.margin, spread)
+    quality = _quality(proposal.pop("quality"), read, seen, answers.margin, spread)
+    profile = dict(_compiling(compiled, seen))
+    proposal |= ({"profile": profile} if profile else {}) | {"quality": quality}
     _ask(proposal, answers)
     return proposal
 
@@ -219,6 +222,18 @@ def _shapes(seen: Seen, before: Mapping[str, Value]) -> Iterator[tuple[str, Valu
     yield "drop_last", Value(not ragged, _seen(text))
 
 
+def _compiling(compiled: Sequence[Seen], seen: Seen) -> Iterator[tuple[str, Value]]:
+    """How long the first run with a compiler compiled, and the second, which had its cache."""
+    facts = [run.facts.get("compiler") or {} for run in compiled]
+    seconds = [one.get("compile_seconds") for one in facts]
+    cold, warm = (*seconds, None, None)[:2]
+    where = f"on {seen.facts['device']}, "
+    if cold and warm and warm <= cold:
+        yield "compile_seconds", Value(warm, _seen(f"{where}with the cache of the run before"))
+    if cold:
+        yield "compile_seconds_cold", Value(cold, _seen(f"{where}with an empty cache"))
+
+
 def margin_for(reported: Reported, spread: float | None) -> float:
     """The loss of a metric that is proposed: what two seeds differ by, or a share of its value."""
     wide = max(abs(reported.value) * MARGIN_SHARE, SPREADS * (spread or 0.0))
@@ -273,8 +288,7 @@ def _ask(proposal: Proposal, answers: Answers) -> None:
         if answer is None:
             section[key] = to_write(note, section[key].value)
     if answers.run_hours is not None:
-        limit = min(hours * RUNTIME_MARGIN, MOST_HOURS)
-        training["max_runtime_hours"] = Value(limit, "a job is stopped after them")
+        training["max_runtime_hours"] = Value(limit_of(hours), "a job is stopped after them")
     proposal["schedule"] = schedule
 
 
