@@ -10,6 +10,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, BinaryIO, Generic, Protocol, TypeVar
 
 from compilegate.domain import codec, ledger_keys
+from compilegate.domain.deployment_settings import JobRules
 from compilegate.domain.fleet.month import Month
 from compilegate.domain.fleet.row import Row
 from compilegate.domain.optional import without_none
@@ -405,7 +406,8 @@ class Settings:
 
     ``job_roles`` are those of its jobs, as naming.job_role_arn takes them. ``job_policy`` is the
     ARN of the policy of those roles, empty where none is made; ``job_boundary`` that of their
-    permissions boundary, empty where it is the policy. ``tags`` are of all jobs and roles.
+    permissions boundary, empty where it is the policy. ``tags`` are of all jobs and roles,
+    ``rules`` of all jobs.
     """
 
     stage: str
@@ -414,6 +416,7 @@ class Settings:
     job_policy: str = field(default="", kw_only=True)
     job_boundary: str = field(default="", kw_only=True)
     tags: Mapping[str, str] = field(default_factory=dict, kw_only=True)
+    rules: JobRules = field(default_factory=JobRules, kw_only=True)
     kms_key_arn: str | None = None
     subnet_ids: tuple[str, ...] = ()
     security_group_ids: tuple[str, ...] = ()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
 from aws_cdk import Duration, RemovalPolicy
 from aws_cdk import aws_iam as iam
@@ -12,7 +13,7 @@ from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
 from compilegate.domain import naming
-from compilegate.domain.deployment_settings import Settings
+from compilegate.domain.deployment_settings import Settings, Vpc
 from compilegate.domain.naming import EVALUATE, LIVE, TRAIN
 from stacks.job_roles import JobRoles
 from stacks.permissions import (
@@ -28,6 +29,7 @@ from stacks.permissions import (
     STOPS,
     Grant,
     Permissions,
+    allow,
     read,
     read_results,
     write,
@@ -206,7 +208,7 @@ class Functions(Construct):
             role.add_to_policy(statement)
         for statement in self._jobs.make() if step.makes_roles else ():
             role.add_to_policy(statement)
-        return lambda_.Function(
+        function = lambda_.Function(
             self,
             title,
             function_name=name,
@@ -224,6 +226,27 @@ class Functions(Construct):
             tracing=lambda_.Tracing.ACTIVE,
             current_version_options=lambda_.VersionOptions(removal_policy=KEEP_VERSION),
         )
+        if self._settings.functions_vpc is not None:
+            _put_into(self._settings.functions_vpc, function, role)
+        return function
+
+
+def _put_into(vpc: Vpc, function: lambda_.Function, role: iam.Role) -> None:
+    """Give a function its network interfaces, by ids: the CDK would look the VPC up.
+
+    On all resources, since the interfaces do not exist beforehand:
+    https://docs.aws.amazon.com/lambda/latest/dg/configuration-vpc.html
+    """
+    actions = (
+        "AssignPrivateIpAddresses", "CreateNetworkInterface", "DeleteNetworkInterface",
+        "DescribeNetworkInterfaces", "DescribeSubnets", "UnassignPrivateIpAddresses",
+    )  # fmt: skip
+    role.add_to_policy(allow([f"ec2:{action}" for action in actions], ["*"]))
+    resource = cast("lambda_.CfnFunction", function.node.default_child)
+    resource.vpc_config = lambda_.CfnFunction.VpcConfigProperty(
+        subnet_ids=[*vpc.subnet_ids], security_group_ids=[*vpc.security_group_ids]
+    )
+    resource.node.add_dependency(role)  # the interfaces are made as this role
 
 
 def _title(name: str) -> str:

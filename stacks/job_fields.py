@@ -32,7 +32,8 @@ def check_job_fields(settings: Settings) -> None:
     site = JobSite(
         stage=settings.stage, bucket="bucket", region=settings.region, job_roles="role",
         kms_key_arn="key", subnet_ids=vpc.subnet_ids if vpc else (),
-        security_group_ids=vpc.security_group_ids if vpc else (),
+        security_group_ids=vpc.security_group_ids if vpc else (), tags=settings.tags,
+        rules=settings.jobs,
     )  # fmt: skip
     context = site.context(
         "workload", trial="trial", execution="execution", source_key="source.tar.gz"

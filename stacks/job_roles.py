@@ -14,6 +14,7 @@ from constructs import Construct
 from compilegate.domain import naming
 from compilegate.domain.deployment_settings import PROVIDED, Settings
 from compilegate.domain.errors import InvalidInputError
+from compilegate.domain.workload.names import PRIVATE_IMAGE
 from stacks.permissions import Statements, allow
 from stacks.storage import TRAINING_LOGS, Storage
 
@@ -145,7 +146,7 @@ def _check_room(settings: Settings) -> None:
     """Refuse, at synthesis, more buckets and images than the policy has room for."""
     arn = len('arn:aws-us-gov:s3:::/*",')
     buckets = sum(2 * (arn + len(name)) for name in settings.input_buckets)
-    images = sum(len(_repository(image.uri)) for image in settings.facts.images)
+    images = sum(len(one) for one in _repositories(settings))
     if buckets + images > ROOM:
         raise InvalidInputError(
             f"needs, with image_overrides, {buckets + images} characters of the policy of training "
@@ -169,7 +170,7 @@ def _foreign_inputs(settings: Settings) -> Statements:
 
 def _images(scope: Construct, settings: Settings) -> Statements:
     region = Stack.of(scope).region
-    own = sorted({_repository(image.uri) for image in settings.facts.images})
+    own = sorted({*_repositories(settings)})
     return [
         allow(["ecr:GetAuthorizationToken"], ["*"]),  # knows no resources
         allow(
@@ -183,8 +184,14 @@ def _images(scope: Construct, settings: Settings) -> Statements:
     ]
 
 
+def _repositories(settings: Settings) -> list[str]:
+    """ARN of the repository of each image of the team's own that lies in ECR."""
+    return [
+        _repository(one.uri) for one in settings.facts.images if not PRIVATE_IMAGE.match(one.uri)
+    ]
+
+
 def _repository(uri: str) -> str:
-    """ARN of the repository that an image of the team's own lies in."""
     registry, _, image = uri.partition("/")
     account, _, _, region, *_ = registry.split(".")
     name = image.partition("@")[0].partition(":")[0]

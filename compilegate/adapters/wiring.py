@@ -10,6 +10,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlparse
 
+from compilegate.domain.deployment_settings import JobRules
 from compilegate.domain.fields import Fields
 from compilegate.domain.workload.model import FactOverrides
 from compilegate.ports import (
@@ -117,6 +118,7 @@ def settings_from(variables: Mapping[str, str]) -> Settings:
         job_policy=variables.get("JOB_POLICY_ARN", ""),
         job_boundary=document.get("boundary") or "",
         tags=document.get("tags", {}),
+        rules=Fields(document.get("jobs", {}), "SETTINGS.jobs").read(JobRules),
         kms_key_arn=variables.get("DATA_KEY_ARN"),
         subnet_ids=tuple(vpc.get("subnet_ids", ())),
         security_group_ids=tuple(vpc.get("security_group_ids", ())),

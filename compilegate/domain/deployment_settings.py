@@ -13,7 +13,7 @@ from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.expected import Form, Problem, Section, key
 from compilegate.domain.fields import Fields
 from compilegate.domain.workload.model import FactOverrides, OwnImage
-from compilegate.domain.workload.names import price_problems, tag_problems
+from compilegate.domain.workload.names import PRIVATE_IMAGE, price_problems, tag_problems
 
 FILE = "cdk.json"
 STAGE = re.compile(r"[a-z][a-z0-9-]{0,15}")
@@ -31,6 +31,7 @@ POLICY_ARN = re.compile(r"arn:aws[a-z-]*:iam::(\d{12}|aws):policy/[\w+=,.@/-]+")
 ROLE_PREFIX = re.compile(r"[\w+=,.@-]{1,20}")
 ROLE_PATH = re.compile(r"/([\w+=,.@-]+/)+")
 ROLE_NAME_MAX, WORKLOAD_NAME_MAX = 64, 32
+FUNCTION_ARN = re.compile(r"arn:aws[a-z-]*:lambda:[a-z0-9-]+:\d{12}:function:[\w-]+(:[\w$-]+)?")
 # Of CDK's DefaultStackSynthesizer.
 QUALIFIER = re.compile(r"[a-z0-9]{1,10}")
 # Who makes the roles of training jobs: the functions, or the account's administrators.
@@ -78,7 +79,7 @@ def _address_problems(addresses: Mapping[str, str]) -> Iterator[Problem]:
 
 @dataclass(frozen=True)
 class Vpc(Section):
-    """Where training jobs get their network interfaces."""
+    """Where training jobs, or functions, get their network interfaces."""
 
     subnet_ids: tuple[str, ...] = key(
         "of training jobs", default=(), form=_each(SUBNET, "subnet ids")
@@ -92,6 +93,25 @@ class Vpc(Section):
         for name, most in MOST_IDS.items():
             if not 1 <= len(getattr(self, name)) <= most:
                 yield name, f"must hold 1 to {most} ids", "or leave `vpc` out: null"
+
+
+@dataclass(frozen=True)
+class JobRules(Section):
+    """What an organisation demands of the network and the images of every training job."""
+
+    network_isolation: bool = key("no connection from a job to anything outside", default=False)
+    encrypt_between_instances: bool = key("what instances of a job send each other", default=False)
+    private_registry: bool = key("images outside of ECR, pulled through the VPC", default=False)
+    registry_credentials: str | None = key(
+        "ARN of the function that signs in to the registry",
+        default=None,
+        form=_usable(FUNCTION_ARN, "the ARN of a Lambda function"),
+    )
+
+    def problems(self) -> Iterator[Problem]:
+        """Credentials of no registry."""
+        if self.registry_credentials and not self.private_registry:
+            yield "registry_credentials", "has no effect", "set private_registry: true as well"
 
 
 @dataclass(frozen=True)
@@ -125,6 +145,8 @@ class Settings(Section):
         "name of the data bucket", default=None, form=_usable(BUCKET, "an S3 bucket name")
     )
     vpc: Vpc | None = key("of training jobs", default=None)
+    functions_vpc: Vpc | None = key("of the functions", default=None)
+    jobs: JobRules = key("what every training job follows", factory=JobRules)
     input_buckets: tuple[str, ...] = key(
         "other buckets that training jobs may read",
         default=(),
@@ -222,6 +244,12 @@ class Settings(Section):
                 yield name, "is not a CloudWatch Logs retention", f"use one of {allowed}"
         if self.customer_key and self.customer_key.split(":")[3] != self.region:
             yield "customer_key", "is a key of another region", f"give one of {self.region}"
+        private = [one.uri for one in self.image_overrides if PRIVATE_IMAGE.match(one.uri)]
+        if private and not self.jobs.private_registry:
+            fix = "use an image of ECR, or set jobs.private_registry: true"
+            yield "image_overrides", f"holds an image that is not in ECR ({private[0]})", fix
+        if self.jobs.private_registry and not self.vpc:
+            yield "jobs", "has a private registry but no VPC to reach it", "give `vpc`"
         if bool(self.job_role_arn) != (self.job_roles == PROVIDED):
             fix = f"give it together with job_roles: {PROVIDED}, and only then"
             yield "job_role_arn", f"does not go with job_roles: {self.job_roles}", fix
@@ -241,7 +269,7 @@ class Settings(Section):
         vpc = self.vpc and asdict(self.vpc)
         document = {
             "region": self.region, "facts": asdict(self.facts), "vpc": vpc, "tags": self.tags,
-            "boundary": self.permissions_boundary,
+            "boundary": self.permissions_boundary, "jobs": asdict(self.jobs),
         }  # fmt: skip
         return json.dumps(document, sort_keys=True)
 

@@ -20,6 +20,7 @@ def job_site(settings: Settings, bucket: str) -> JobSite:
         subnet_ids=settings.subnet_ids,
         security_group_ids=settings.security_group_ids,
         tags=settings.tags,
+        rules=settings.rules,
     )
 
 

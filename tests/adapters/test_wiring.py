@@ -12,6 +12,7 @@ import pytest
 
 from compilegate.adapters import stores, wiring
 from compilegate.adapters.sagemaker import LOG_GROUP
+from compilegate.domain.deployment_settings import JobRules
 from compilegate.domain.workload.model import FactOverrides
 from compilegate.ports import Settings
 
@@ -41,7 +42,8 @@ def clients(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
 def test_settings_are_those_of_the_deployment() -> None:
     document = {"region": "us-west-2", "facts": {"prices": {"ml.g5.xlarge": 2.5}}, "vpc": {
         "subnet_ids": ["subnet-1"], "security_group_ids": ["sg-1", "sg-2"],
-    }, "boundary": "arn:boundary", "tags": {"cost-centre": "1"}}  # fmt: skip
+    }, "boundary": "arn:boundary", "tags": {"cost-centre": "1"},
+        "jobs": {"network_isolation": True}}  # fmt: skip
     more = {"JOB_POLICY_ARN": "arn:policy", "DATA_KEY_ARN": "arn:key"}
 
     assert Settings("prod", "eu-west-1", ROLES) == wiring.settings_from(LEAST)
@@ -49,7 +51,7 @@ def test_settings_are_those_of_the_deployment() -> None:
         "prod", "us-west-2", ROLES, job_policy="arn:policy", kms_key_arn="arn:key",
         subnet_ids=("subnet-1",), security_group_ids=("sg-1", "sg-2"),
         facts=FactOverrides(prices={"ml.g5.xlarge": 2.5}), job_boundary="arn:boundary",
-        tags={"cost-centre": "1"},
+        tags={"cost-centre": "1"}, rules=JobRules(network_isolation=True),
     ) == wiring.settings_from({**LEAST, **more, "SETTINGS": json.dumps(document)})  # fmt: skip
 
 

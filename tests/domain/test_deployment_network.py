@@ -21,6 +21,7 @@ from compilegate_checkup.rules import (
     Subnet,
     VpcSetting,
     examine_bootstrap,
+    examine_functions_network,
     examine_job_role,
     examine_network,
     examine_quotas,
@@ -165,3 +166,16 @@ def test_every_code_has_the_same_keys_and_a_severity() -> None:
     for code, says in sentences(FILE).items():
         assert ["severity", "field", "message", "fix", "source"] == list(says), code
         assert all(says.values()) and Severity(says["severity"])
+
+
+def test_functions_need_a_way_to_every_service_that_they_call() -> None:
+    closed = replace(SOUND, endpoints=(S3, Endpoint("ssm", False, private_dns=True)))
+
+    def missing(network: Network, *, makes_roles: bool) -> list[str]:
+        found = examine_functions_network(network, makes_roles=makes_roles)
+        return [one.message.split(" cannot reach ")[1].split(":")[0] for one in found]
+
+    others = ["dynamodb", "sagemaker.api", "states", "sns"]
+    assert others == missing(closed, makes_roles=False)
+    assert [*others, "iam"] == missing(closed, makes_roles=True)
+    assert [] == missing(replace(closed, subnets=(NAT,)), makes_roles=True)

@@ -12,6 +12,8 @@ import pytest
 from botocore.validate import ParamValidator
 
 from compilegate.domain import naming
+from compilegate.domain.deployment_settings import JobRules
+from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.planning.arms import ArmPlan, scaled_learning_rate
 from compilegate.domain.request.build import JobContext, JobSite, quality_request, speed_request
 from compilegate.domain.workload.file import parse_workload
@@ -248,3 +250,72 @@ def test_learning_rate_follows_the_batch() -> None:
 
 def test_the_figures_that_these_tests_go_by() -> None:
     assert 900 == MIN_RUNTIME_SECONDS
+
+
+FUNCTION = "arn:aws:lambda:us-east-1:123456789012:function:sign-in"
+
+
+def ruled(image: str = "1.dkr.ecr.us-east-1.amazonaws.com/x:1", **rules: Any) -> dict[str, Any]:
+    """A full run under an organisation's rules; its source has the name that bundles have."""
+    site = dataclasses.replace(SITE, rules=JobRules(**rules), tags={"cost-centre": "1"})
+    key = naming.source_key("bert-docs", "abc")
+    context = dataclasses.replace(CONTEXT, site=site, source_key=key)
+    job = workload(inputs={"train": "s3://data/train/"})
+    return quality_request(
+        job, arm(image=image), run="q1b17", replicate=0, seed=17, context=context
+    )
+
+
+def test_a_job_in_network_isolation_gets_its_source_as_a_channel() -> None:
+    request = ruled(network_isolation=True)
+    channels = {
+        channel["ChannelName"]: channel["DataSource"]["S3DataSource"]["S3Uri"]
+        for channel in request["InputDataConfig"]
+    }
+
+    assert request["EnableNetworkIsolation"] is True
+    assert {
+        "train": "s3://data/train/",
+        "code": f"s3://data/{naming.source_key('bert-docs', 'abc')}",
+    } == channels
+    folder = '"/opt/ml/input/data/code/sourcedir.tar.gz"'
+    assert folder == request["HyperParameters"]["sagemaker_submit_directory"]
+    assert "EnableNetworkIsolation" not in ruled()
+
+
+def test_traffic_between_instances_is_encrypted_where_the_deployment_says_so() -> None:
+    assert ruled(encrypt_between_instances=True)["EnableInterContainerTrafficEncryption"] is True
+    assert "EnableInterContainerTrafficEncryption" not in ruled()
+
+
+def test_an_image_outside_of_ecr_is_pulled_through_the_vpc_or_not_at_all() -> None:
+    private = "registry.example.com:5000/team/train:1"
+    rules = {"private_registry": True, "registry_credentials": FUNCTION}
+    signs_in = {"TrainingRepositoryCredentialsProviderArn": FUNCTION}
+    through_vpc = {"TrainingRepositoryAccessMode": "Vpc"}
+
+    def config(request: dict[str, Any]) -> Any:
+        return request["AlgorithmSpecification"].get("TrainingImageConfig")
+
+    assert config(ruled(**rules)) is None
+    assert through_vpc == config(ruled(private, private_registry=True))
+    signed = {**through_vpc, "TrainingRepositoryAuthConfig": signs_in}
+    assert signed == config(ruled(private, **rules))
+    with pytest.raises(InvalidInputError, match="private_registry"):
+        ruled(private)
+
+
+def test_a_deployments_tags_are_of_every_job_and_a_workloads_own_go_before_them() -> None:
+    tags = {tag["Key"]: tag["Value"] for tag in ruled()["Tags"]}
+
+    assert "1" == tags["cost-centre"]
+    assert "bert-docs" == tags[naming.TAG_WORKLOAD]
+    site = dataclasses.replace(SITE, tags={"cost-centre": "1"})
+    own = dataclasses.replace(workload(), tags={"cost-centre": "2"})
+    request = quality_request(
+        own, arm(), run="q1b17", replicate=0, seed=17,
+        context=dataclasses.replace(CONTEXT, site=site),
+    )  # fmt: skip
+    assert [{"Key": "cost-centre", "Value": "2"}] == [
+        tag for tag in request["Tags"] if tag["Key"] == "cost-centre"
+    ]

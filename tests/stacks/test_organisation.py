@@ -6,10 +6,14 @@ from fnmatch import fnmatch
 import pytest
 
 from compilegate.domain.naming import job_role_arn
+from compilegate_checkup.rules import GATEWAYS, INTERFACES, OF_ROLES
 from tests.stacks.template import ACCOUNT, as_list, load
 from tests.stacks.test_permissions import MACHINES, MAKERS
 
 BOUNDARY = f"arn:aws:iam::{ACCOUNT}:policy/Boundary"
+VPC = {
+    "subnet_ids": ["subnet-0123456789abcdef0"], "security_group_ids": ["sg-0123456789abcdef0"],
+}  # fmt: skip
 PROVIDED = f"arn:aws:iam::{ACCOUNT}:role/ml/train-{{workload}}"
 # What CloudFormation tags nowhere: a part of something else, or without tags of its own.
 WITHOUT_TAGS = {
@@ -24,7 +28,7 @@ def governed(synthesise):
     """The assembly of an organisation that demands everything, and makes no job's role itself."""
     return synthesise(
         permissions_boundary=BOUNDARY, role_prefix="ml-", role_path="/ml/",
-        tags={"cost-centre": "1"}, bootstrap_qualifier="mine",
+        tags={"cost-centre": "1"}, bootstrap_qualifier="mine", functions_vpc=VPC,
     )  # fmt: skip
 
 
@@ -76,6 +80,29 @@ def test_every_resource_and_the_stack_itself_have_the_tags(governed):
 
     assert WITHOUT_TAGS == untagged
     assert {"cost-centre": "1"} == manifest["properties"]["tags"]
+
+
+def test_every_function_is_in_the_network_and_may_make_its_interfaces(governed):
+    template = load(governed)
+    network = {"SubnetIds": VPC["subnet_ids"], "SecurityGroupIds": VPC["security_group_ids"]}
+    functions = template.properties("AWS::Lambda::Function")
+
+    assert [network] * len(functions) == [item["VpcConfig"] for item in functions]
+    makers = set(template.allowed("ec2:CreateNetworkInterface"))
+    assert {item["Handler"].rpartition(".")[2] for item in functions} == makers
+
+
+def test_the_checkup_knows_every_service_that_functions_call(template):
+    """What Lambda does for them, and what S3 and DynamoDB do, needs no way of their own."""
+    by_lambda, by_storage, without_quotas = {"logs", "sqs", "xray"}, {"kms"}, {"servicequotas"}
+    called = {
+        action.partition(":")[0]
+        for item in template.properties("AWS::Lambda::Function")
+        for action in template.actions(item["Handler"].rpartition(".")[2])
+    }
+
+    known = {name.partition(".")[0] for name in (*GATEWAYS, *INTERFACES, OF_ROLES)}
+    assert called == known | by_lambda | by_storage | without_quotas
 
 
 def test_another_bootstrap_stack_deploys(governed):

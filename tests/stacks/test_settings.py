@@ -4,16 +4,19 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import asdict
 
 import pytest
 
 import app
-from compilegate.domain.deployment_settings import FOREIGN_KEY, Settings, Vpc
+from compilegate.domain.deployment_settings import FOREIGN_KEY, JobRules, Settings, Vpc
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.request import build
 from stacks.job_fields import check_job_fields
 
 GOOD = {"stage": "prod", "region": "eu-west-1"}
+FUNCTION = "arn:aws:lambda:eu-west-1:111122223333:function:sign-in"
+PRIVATE = {"framework": "pytorch", "version": "2.8.0", "uri": "registry.example.com:5000/train:1"}
 PROVIDED_ROLE = "arn:aws:iam::111122223333:role/ml-{workload}"
 
 VPC = {"subnet_ids": ["subnet-1"], "security_group_ids": ["sg-1"]}
@@ -31,6 +34,8 @@ WRONG = {
     "compile_cache_retention_days": [-1],
     "training_log_retention_days": [31, 0],
     "monthly_budget_usd": [0, "much"],
+    "functions_vpc": ["vpc-1"],
+    "jobs": ["isolated"],
     "job_roles": ["mine"],
     "job_role_arn": ["role/mine", "arn:aws:iam::111122223333:role/ml-", PROVIDED_ROLE],
     "permissions_boundary": ["Boundary"],
@@ -56,6 +61,10 @@ WRONG_PARTS = [
     ({"slack": {"workspace_id": "T01", "channel_id": "#a"}}, "context.slack.channel_id"),
     ({"slack": {"workspace_id": "T0", "channel_id": "C0", "x": 1}}, "context.slack.x"),
     ({"job_roles": "provided"}, "context.job_role_arn"),
+    ({"jobs": {"network_isolation": "yes"}}, "context.jobs.network_isolation"),
+    ({"jobs": {"registry_credentials": FUNCTION}}, "context.jobs.registry_credentials"),
+    ({"jobs": {"private_registry": True}}, "context.jobs: has a private registry but no VPC"),
+    ({"image_overrides": [PRIVATE]}, "context.image_overrides: holds an image that is not in ECR"),
     ({"stage": "s" * 16, "role_prefix": "x" * 6}, "use at most 5 characters"),
     ({"tags": {"aws:x": "1"}}, "context.tags.aws:x"),
     ({"price_override": {}}, "did you mean `price_overrides`?"),
@@ -120,6 +129,7 @@ def test_functions_get_what_they_need_as_json():
 
     facts = {"prices": {"ml.x.y": 2.0}, "images": []}
     expected = {"region": "eu-west-1", "vpc": VPC, "facts": facts}
+    expected["jobs"] = asdict(JobRules())
     expected |= {"tags": {"team": "ml"}, "boundary": "arn:aws:iam::aws:policy/x"}
     assert expected == json.loads(settings.for_functions())
 
@@ -139,9 +149,13 @@ def test_the_app_ends_with_one_line_and_no_traceback():
     assert 1 == len(result.stderr.splitlines())
 
 
+EVERY_RULE = JobRules(True, True, True, FUNCTION)
+
+
+@pytest.mark.parametrize("rules", [JobRules(), EVERY_RULE], ids=["no rules", "every rule"])
 @pytest.mark.parametrize("vpc", [None, Vpc(("subnet-1",), ("sg-1",))], ids=["no VPC", "VPC"])
-def test_the_requests_of_a_deployment_have_supported_fields_only(vpc):
-    check_job_fields(Settings(stage="test", region="us-east-1", vpc=vpc))
+def test_the_requests_of_a_deployment_have_supported_fields_only(vpc, rules):
+    check_job_fields(Settings(stage="test", region="us-east-1", vpc=vpc, jobs=rules))
 
 
 def test_a_field_that_step_functions_would_not_pass_on_is_refused(monkeypatch):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from botocore.exceptions import ClientError
 
 from compilegate.adapters.workload_files import RUNTIME, make_bundle
 from compilegate.domain.argument_text import decoded_document
+from compilegate.domain.deployment_settings import JobRules
 from compilegate.domain.request.build import (
     JobContext,
     JobSite,
@@ -40,6 +41,7 @@ TRAINING_PYTHON = REPOSITORY / ".venv-training" / "bin" / "python"
 SOURCE = "source/toolkit.tar.gz"
 SITE = JobSite(stage="prod", bucket=BUCKET, region="us-east-1", job_roles="")
 CONTEXT = JobContext(SITE, ROLE, trial="abcd1234", execution="e", source_key=SOURCE)
+ISOLATED = replace(CONTEXT, site=replace(SITE, rules=JobRules(network_isolation=True)))
 IMAGE = "763104351884.dkr.ecr.us-east-1.amazonaws.com/pytorch:2.13.0"
 BASELINE = arm(name="baseline", compiler="none", overrides={}, image=IMAGE)
 COMPILE = arm(image=IMAGE)
@@ -120,6 +122,9 @@ def team_job() -> dict[str, Any]:
 
 KINDS: dict[str, Callable[[], dict[str, Any]]] = {
     "quality": full,
+    "isolated": lambda: quality_request(
+        workload(), COMPILE, run="q0b17", replicate=0, seed=17, context=ISOLATED
+    ),
     "speed": lambda: short(BASELINE, COMPILE),
     "own nodes": lambda: short(COMPILE),
     "launch.py": lambda: full(
@@ -201,7 +206,7 @@ def own(values: dict[str, Any]) -> dict[str, str]:
     return {("--" if len(k) > 1 else "-") + k: str(v) for k, v in values.items()}
 
 
-@pytest.mark.parametrize("kind", ["quality", "production", "canary"])
+@pytest.mark.parametrize("kind", ["quality", "isolated", "production", "canary"])
 def test_a_whole_run_gets_what_the_workload_and_the_arm_say(ran: dict[str, Ran], kind: str) -> None:
     one = ran[kind]
 

@@ -86,4 +86,6 @@ def settings(region_option: str | None = None) -> Settings:
         region=region_option or region(),
         job_roles=UNKNOWN_ROLE,
         facts=deployed.facts,
+        tags=deployed.tags,
+        rules=deployed.jobs,
     )

@@ -17,12 +17,18 @@ from typing import Any
 from compilegate.domain import naming
 from compilegate.domain.argument_text import encoded_document, for_launcher, json_object
 from compilegate.domain.compilers import Launching, compiler_named
+from compilegate.domain.deployment_settings import JobRules
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.facts import parts
 from compilegate.domain.planning.arms import ArmPlan
 from compilegate.domain.planning.rounds import speed_job_seconds
 from compilegate.domain.workload.model import BASELINE, Framework, Training, Workload, job_seconds
-from compilegate.domain.workload.names import PARTITIONING, TAG_PREFIXES, metric_regex
+from compilegate.domain.workload.names import (
+    PARTITIONING,
+    PRIVATE_IMAGE,
+    TAG_PREFIXES,
+    metric_regex,
+)
 
 # The sections of a CreateTrainingJob request, and what a deployment fixes for all of them.
 
@@ -31,13 +37,16 @@ PROGRESS_METRICS = ("step", "steps", "seconds", "samples_per_second", "loss")
 PLATFORM_PREFIX = "sagemaker_"
 # The toolkit's own default, which the SDK writes out: Python's logging.INFO.
 LOG_LEVEL = 20
+# A job in network isolation gets its source as the SDK sends it (2.257.7).
+CODE_CHANNEL = "code"
+CODE_FOLDER = f"/opt/ml/input/data/{CODE_CHANNEL}"
 
 
 @dataclass(frozen=True)
 class JobSite:
     """Where jobs of a deployment run; ``job_roles`` as naming.job_role_arn takes them.
 
-    ``tags`` are the deployment's own, of every job.
+    ``tags`` and ``rules`` are the deployment's own, of every job.
     """
 
     stage: str
@@ -48,6 +57,7 @@ class JobSite:
     subnet_ids: Sequence[str] = ()
     security_group_ids: Sequence[str] = ()
     tags: Mapping[str, str] = field(default_factory=dict)
+    rules: JobRules = field(default_factory=JobRules)
 
     def context(self, workload: str, *, trial: str, execution: str, source_key: str) -> JobContext:
         """The context of a trial's jobs, or of a production run's: then ``trial`` is its id."""
@@ -81,6 +91,19 @@ def uploaded(workload: Workload, context: JobContext, digest: str) -> Workload:
     return replace(workload, training=replace(workload.training, inputs=inputs))
 
 
+def _inputs(workload: Workload, context: JobContext) -> Mapping[str, str]:
+    """URIs by channel: the workload's, and its source where the job cannot fetch that itself."""
+    inputs = workload.training.inputs
+    if not context.site.rules.network_isolation:
+        return inputs
+    if CODE_CHANNEL in inputs:
+        raise InvalidInputError(
+            "is the channel of the job's source in network isolation",
+            field=f"training.inputs.{CODE_CHANNEL}", fix="choose another name",
+        )  # fmt: skip
+    return {**inputs, CODE_CHANNEL: context.uri(context.source_key)}
+
+
 def _data(workload: Workload, run: str, context: JobContext) -> dict[str, Any]:
     """One channel per input, where the evidence goes, and what outlives a job.
 
@@ -92,7 +115,7 @@ def _data(workload: Workload, run: str, context: JobContext) -> dict[str, Any]:
     source = {"S3DataType": "S3Prefix", "S3DataDistributionType": "FullyReplicated"}
     channels = [
         {"ChannelName": name, "DataSource": {"S3DataSource": {**source, "S3Uri": uri}}}
-        for name, uri in sorted(training.inputs.items())
+        for name, uri in sorted(_inputs(workload, context).items())
     ]
     output = context.uri(naming.jobs_prefix(workload.name, context.trial))
     if training.spot:
@@ -133,7 +156,11 @@ def _machines(training: Training, arm: ArmPlan, site: JobSite) -> dict[str, Any]
     """
     subnets, groups = list(site.subnet_ids), list(site.security_group_ids)
     vpc = {"VpcConfig": {"Subnets": subnets, "SecurityGroupIds": groups}} if subnets else {}
+    isolated = {"EnableNetworkIsolation": True} if site.rules.network_isolation else {}
+    encrypted = {"EnableInterContainerTrafficEncryption": True}
     return {
+        **isolated,
+        **(encrypted if site.rules.encrypt_between_instances else {}),
         "ResourceConfig": {
             "InstanceType": arm.instance_type,
             "InstanceCount": arm.instance_count,
@@ -322,9 +349,12 @@ def _request(
     context: JobContext,
 ) -> dict[str, Any]:
     training, names = workload.training, (*PROGRESS_METRICS, *workload.quality.reported)
+    source = context.uri(context.source_key)
+    if context.site.rules.network_isolation:
+        source = f"{CODE_FOLDER}/{context.source_key.rpartition('/')[2]}"
     platform = {
         "sagemaker_program": start.program,
-        "sagemaker_submit_directory": context.uri(context.source_key),
+        "sagemaker_submit_directory": source,
         "sagemaker_container_log_level": LOG_LEVEL,
         "sagemaker_region": context.site.region,
     }
@@ -335,6 +365,7 @@ def _request(
         "AlgorithmSpecification": {
             "TrainingImage": arm.image,
             "TrainingInputMode": "File",
+            **_registry(arm.image, context.site.rules),
             "EnableSageMakerMetricsTimeSeries": True,
             "MetricDefinitions": [
                 {"Name": name, "Regex": metric_regex(name)} for name in dict.fromkeys(names)
@@ -345,6 +376,19 @@ def _request(
         **_data(workload, run, context),
         **_machines(training, arm, context.site),
     }
+
+
+def _registry(image: str, rules: JobRules) -> dict[str, Any]:
+    """How an image outside of ECR is pulled; raises InvalidInputError where none may be."""
+    if not PRIVATE_IMAGE.match(image):
+        return {}
+    if not rules.private_registry:
+        fix = "use an image of ECR, or deploy with jobs.private_registry: true in cdk.json"
+        raise InvalidInputError("is not in ECR", field="facts.images", value=image, fix=fix)
+    arn = rules.registry_credentials
+    function = {"TrainingRepositoryCredentialsProviderArn": arn} if arn else {}
+    signs_in = {"TrainingRepositoryAuthConfig": function} if function else {}
+    return {"TrainingImageConfig": {"TrainingRepositoryAccessMode": "Vpc", **signs_in}}
 
 
 # How the training toolkit in the image starts an arm's processes.

@@ -451,7 +451,7 @@ class OwnImage(Section):
     transformers: str | None = key("version", default=None)
     python: str | None = key("as images name it", default=None)
     compiler: str | None = key("the one built into it", default=None, allowed=NAMES)
-    uri: str = key("in an ECR registry, with tag or digest", form=names.IMAGE)
+    uri: str = key("with its registry and a tag or digest", form=names.IMAGE)
 
 
 @dataclass(frozen=True)

@@ -83,11 +83,13 @@ ROLE = Form(
     "is not the ARN of an IAM role", "give one such as arn:aws:iam::123456789012:role/training",
 )  # fmt: skip
 IMAGE = Form(
-    re.compile(r"[0-9]{12}\.dkr\.ecr\.[a-z0-9-]+\.amazonaws\.com(\.cn)?/\S+[:@]\S+"),
-    "is not an image of an ECR registry",
+    re.compile(r"[a-z0-9-]+(\.[a-z0-9-]+)+(:[0-9]+)?/\S+[:@]\S+"),
+    "is not an image with its registry and a tag or digest",
     "write it like 123456789012.dkr.ecr.us-east-1.amazonaws.com/team/train:1",
     255,
 )
+# In a registry that is not ECR: SageMaker pulls it through a VPC alone.
+PRIVATE_IMAGE = re.compile(r"(?![^/]*\.dkr\.ecr\.)[^/]*\.[^/]*/")
 
 
 def hyperparameter_problems(values: Mapping[str, object]) -> Iterator[Problem]:

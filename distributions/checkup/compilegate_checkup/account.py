@@ -30,6 +30,7 @@ from compilegate_checkup.rules import (
     JobRole,
     VpcSetting,
     examine_bootstrap,
+    examine_functions_network,
     examine_job_role,
     examine_network,
     examine_quotas,
@@ -150,6 +151,16 @@ def _vpc(account: Account, demands: Sequence[Demand]) -> Iterable[Reason]:
     return [*differences, *examine_network(network, demands)]
 
 
+def _functions(account: Account, _demands: Sequence[Demand]) -> Iterable[Reason]:
+    """The network of functions that cdk.json names."""
+    settings = project.deployment()
+    if settings.functions_vpc is None:
+        return []
+    ids = VpcSetting(settings.functions_vpc.subnet_ids, settings.functions_vpc.security_group_ids)
+    network = reading.read_network(account.client("ec2"), ids)
+    return examine_functions_network(network, makes_roles=settings.job_roles != PROVIDED)
+
+
 def _quotas(account: Account, demands: Sequence[Demand]) -> Iterable[Reason]:
     if account.local or not demands:
         return []
@@ -164,5 +175,6 @@ PARTS: Mapping[Part, Callable[[Account, Sequence[Demand]], Iterable[Reason]]] = 
     Part.STACK: _stack,
     Part.ROLES: _roles,
     Part.VPC: _vpc,
+    Part.FUNCTIONS: _functions,
     Part.QUOTAS: _quotas,
 }

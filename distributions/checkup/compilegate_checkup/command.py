@@ -65,6 +65,7 @@ class Part(StrEnum):
     STACK = "stack"
     ROLES = "roles"
     VPC = "vpc"
+    FUNCTIONS = "functions"
     QUOTAS = "quotas"
 
 

@@ -156,7 +156,7 @@ def _endpoint(endpoint: Mapping[str, Any]) -> Endpoint:
     # com.amazonaws.us-east-1.ecr.api; in some partitions with a prefix before it
     service = str(endpoint["ServiceName"]).partition("com.amazonaws.")[2]
     return Endpoint(
-        service=service.partition(".")[2],
+        service=service.partition(".")[2] or service,  # com.amazonaws.iam has no region
         is_gateway=endpoint.get("VpcEndpointType") == "Gateway",
         route_table_ids=tuple(endpoint.get("RouteTableIds", ())),
         private_dns=bool(endpoint.get("PrivateDnsEnabled")),

@@ -36,6 +36,13 @@ ADDRESSES, ADDRESSES_WITH_EFA = 2, 5
 # Services that training code calls most often beside S3. SageMaker itself pulls the image and
 # writes the log outside of the VPC.
 OFTEN_CALLED = ("sagemaker.api", "sts", "logs", "ecr.api", "ecr.dkr", "kms")
+# Services that functions call, which a gateway endpoint or an interface endpoint reaches, and those
+# that an interface endpoint alone does.
+GATEWAYS = ("s3", "dynamodb")
+INTERFACES = ("ssm", "sagemaker.api", "states", "sns")
+# Called by functions that make roles. Its endpoint is of the whole partition, in one region of it:
+# https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_iam_vpc_endpoint_create.html
+OF_ROLES = "iam"
 ANYWHERE = "0.0.0.0/0"
 INTERNET_GATEWAY = "igw-"
 ALL_TRAFFIC = "-1"
@@ -188,17 +195,32 @@ def _addresses(subnets: Sequence[Subnet], demands: Sequence[Demand]) -> Iterator
         yield reason(code, job=most or "a job of one instance", needed=needed, free=", ".join(free))
 
 
-def _to_s3(network: Network) -> Iterator[Reason]:
-    endpoints = [endpoint for endpoint in network.endpoints if endpoint.service == "s3"]
+def _cut_off(network: Network, service: str) -> list[str]:
+    """The subnets that reach a service neither by an endpoint nor through the internet."""
+    endpoints = [endpoint for endpoint in network.endpoints if endpoint.service == service]
     tables = {table for endpoint in endpoints for table in endpoint.route_table_ids}
     by_name = any(not endpoint.is_gateway and endpoint.private_dns for endpoint in endpoints)
-    cut_off = [
+    return [
         subnet.subnet_id
         for subnet in network.subnets
         if not (by_name or subnet.route_table_id in tables or subnet.reaches_the_internet)
     ]
+
+
+def _to_s3(network: Network) -> Iterator[Reason]:
+    cut_off = _cut_off(network, "s3")
     if cut_off:
         yield reason("vpc_no_route_to_s3", names=", ".join(cut_off))
+
+
+def examine_functions_network(network: Network, *, makes_roles: bool) -> Iterator[Reason]:
+    """Whether functions in this network reach the services that they call."""
+    yield from _one_vpc(network)
+    needed = (*GATEWAYS, *INTERFACES, *((OF_ROLES,) if makes_roles else ()))
+    missing = {service: _cut_off(network, service) for service in needed}
+    for service, subnets in missing.items():
+        if subnets:
+            yield reason("functions_cut_off", service=service, names=", ".join(subnets))
 
 
 def _between_instances(network: Network, demands: Sequence[Demand]) -> Iterator[Reason]:

@@ -32,6 +32,8 @@ from compilegate_localcloud.interpreter import Interpreter, own_interpreter
 from compilegate_localcloud.names import HOST
 
 CONTAINER_ROOT = "/opt/ml"
+# Where the toolkit finds a job's source.
+SUBMITTED = "sagemaker_submit_directory"
 DEFAULT_CHECKPOINT_PATH = "/opt/ml/checkpoints"
 HOSTS = ["algo-1"]
 JOB_VARIABLE = "COMPILEGATE_LOCAL_JOB"
@@ -118,8 +120,11 @@ class Layout:
             }
             for channel in request.get("InputDataConfig") or []
         }
+        values = dict(hyperparameters)
+        if SUBMITTED in values:  # JSON text; of a job in network isolation a channel's path
+            values[SUBMITTED] = values[SUBMITTED].replace(f'"{CONTAINER_ROOT}/', f'"{self.root}/')
         documents = {
-            "hyperparameters.json": dict(hyperparameters),
+            "hyperparameters.json": values,
             "inputdataconfig.json": channels,
             "resourceconfig.json": resource_config(request),
         }
