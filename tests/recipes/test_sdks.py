@@ -8,6 +8,10 @@ from typing import Any
 
 import pytest
 
+from compilegate_discover.grouping import Group
+from compilegate_discover.source import fetch
+from distributions.discover.tests.cloud import AccountInMemory
+from distributions.discover.tests.jobs import NOW, read
 from tests.environments import ROOT, asked
 from tests.recipes.flags import FLAGS
 
@@ -63,6 +67,21 @@ def test_the_model_trainer_s_job_is_what_the_flag_says(flag: str, sent_by_v3: An
     assert "s3://my-bucket/models/" == job["OutputDataConfig"]["S3OutputPath"]
     assert {"MaxRuntimeInSeconds": 6 * 3600} == job["StoppingCondition"]
     assert ("compile" if on else "baseline") == tags(job)["arm"]
+
+
+def test_discover_reads_the_code_that_version_3_has_uploaded(
+    sent_by_v3: Any, tmp_path: Path
+) -> None:
+    sent = sent_by_v3["off"]
+    (job,) = read(sent["job"] | {"CreationTime": NOW, "TrainingJobStatus": "Completed"})
+    account = AccountInMemory({}, objects={
+        f"{job.drivers}/sourcecode.json": json.dumps(sent["started"]).encode(),
+        f"{job.source}/launch.py": b"import torch",
+    })  # fmt: skip
+    code = fetch(Group("x", (job,), ()), "x", tmp_path, account.client("s3", "us-east-1"))
+
+    assert "launch.py" == getattr(code, "program", code)
+    assert "" == job.setup.program
 
 
 def test_the_pipeline_is_the_same_whatever_the_flag_says_as_it_is_defined(sent: Any) -> None:

@@ -20,8 +20,8 @@ Pairs = tuple[tuple[str, str], ...]
 # Set by a service that makes many jobs of one task; the task is its own.
 MADE_BY_OTHERS = ("TuningJobArn", "AutoMLJobArn", "LabelingJobArn")
 # Channels of the SDK's version 3 that hold code.
-CODE_CHANNELS = ("code", "sm_drivers", "sm_code", "recipe")
-DRIVER = "sm_drivers"
+CODE, DRIVER = "code", "sm_drivers"
+CODE_CHANNELS = (CODE, DRIVER, "sm_code", "recipe")
 # What the toolkit reads the name of the script from.
 PROGRAM_SETTING, PROGRAM_VARIABLE = "sagemaker_program", "SAGEMAKER_PROGRAM"
 SOURCE_SETTING, SOURCE_VARIABLE = "sagemaker_submit_directory", "SAGEMAKER_SUBMIT_DIRECTORY"
@@ -74,6 +74,7 @@ class Job:
     """One training job; times are epochs, lengths seconds, None where the record has none.
 
     ``billable`` is of one instance. ``retained`` is what its warm pool was billed for after it.
+    ``source`` is the URI of its code, ``drivers`` that of what the SDK's version 3 starts it with.
     """
 
     name: str
@@ -87,6 +88,7 @@ class Job:
     instances: tuple[tuple[str, int], ...]
     spot: bool
     source: str
+    drivers: str
     metrics: tuple[tuple[str, float], ...]
     setup: Setup
 
@@ -125,6 +127,7 @@ class Reader:
             for one in _maps(record, "FinalMetricDataList")
             if _number(one.get("Value")) is not None
         )
+        places = dict(_places(record))
         retained = _map(record, "WarmPoolStatus").get("ResourceRetainedBillableTimeInSeconds")
         return Job(
             name=name,
@@ -138,7 +141,9 @@ class Reader:
             instances=self._one(instances),
             spot=record.get("EnableManagedSpotTraining") is True,
             source=_unquoted(kept.get(SOURCE_SETTING))
-            or dict(environment).get(SOURCE_VARIABLE, ""),
+            or dict(environment).get(SOURCE_VARIABLE, "")
+            or places.get(CODE, ""),
+            drivers=places.get(DRIVER, ""),
             metrics=metrics,
             setup=setup,
         )
@@ -214,13 +219,17 @@ def _program(record: Record, kept: Record, environment: Pairs) -> str:
     return script or " ".join(words[:2]) or _text(algorithm.get("AlgorithmName"))
 
 
-def _channels(record: Record) -> Iterator[tuple[str, str]]:
+def _places(record: Record) -> Iterator[tuple[str, str]]:
+    """Each channel with where it is from."""
     for channel in _maps(record, "InputDataConfig"):
         name, source = _text(channel.get("ChannelName")), _map(channel, "DataSource")
-        if name not in CODE_CHANNELS:
-            files = _map(source, "FileSystemDataSource")
-            uri = _text(_map(source, "S3DataSource").get("S3Uri"))
-            yield name, uri or f"{files.get('FileSystemId', '')}{files.get('DirectoryPath', '')}"
+        files = _map(source, "FileSystemDataSource")
+        uri = _text(_map(source, "S3DataSource").get("S3Uri"))
+        yield name, uri or f"{files.get('FileSystemId', '')}{files.get('DirectoryPath', '')}"
+
+
+def _channels(record: Record) -> Iterator[tuple[str, str]]:
+    return ((name, uri) for name, uri in _places(record) if name not in CODE_CHANNELS)
 
 
 def _is_on(value: Any) -> bool:

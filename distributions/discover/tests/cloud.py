@@ -112,8 +112,19 @@ class _Client:
         ]
         return {"ResultsByTime": [{"TimePeriod": request["TimePeriod"], "Groups": groups}]}
 
+    def _list_objects_v2(self, **request: Any) -> Any:
+        prefix = f"s3://{request['Bucket']}/"
+        keys = [key.removeprefix(prefix) for key in self._account.objects]
+        found = [key for key in keys if key.startswith(request["Prefix"])]
+        begin = int(request.get("ContinuationToken", 0))
+        more = {"NextContinuationToken": str(begin + 1)} if begin + 1 < len(found) else {}
+        return {"Contents": [{"Key": key} for key in found[begin : begin + 1]], **more}
+
     def _get_object(self, **request: Any) -> Any:
-        body = self._account.objects[f"s3://{request['Bucket']}/{request['Key']}"]
+        body = self._account.objects.get(f"s3://{request['Bucket']}/{request['Key']}")
+        if body is None:
+            error = {"Code": "NoSuchKey", "Message": "The specified key does not exist."}
+            raise ClientError({"Error": error}, "GetObject")
         return {"Body": io.BytesIO(body)}
 
 

@@ -39,9 +39,9 @@ def record(name: str, days_ago: float, **changes: Any) -> dict[str, Any]:
     return made | changes
 
 
-def channels(uri: str) -> list[dict[str, Any]]:
+def channels(uri: str, name: str = "train") -> list[dict[str, Any]]:
     source = {"S3DataType": "S3Prefix", "S3Uri": uri}
-    return [{"ChannelName": "train", "DataSource": {"S3DataSource": source}}] if uri else []
+    return [{"ChannelName": name, "DataSource": {"S3DataSource": source}}] if uri else []
 
 
 def read(*records: Mapping[str, Any], region: str = REGION) -> list[Job]:

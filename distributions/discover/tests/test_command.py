@@ -12,7 +12,7 @@ import pytest
 from compilegate.adapters.yaml_document import load_yaml
 from compilegate_discover.account import Account
 from distributions.discover.tests.cloud import AccountInMemory
-from distributions.discover.tests.jobs import NOW, REGION, daily, record
+from distributions.discover.tests.jobs import IMAGE, NOW, REGION, channels, daily, record
 from distributions.discover.tests.test_grouping import DAYS, names_of
 
 SETTINGS = {"per_device_train_batch_size": "16", "learning_rate": "5e-5", "bf16": "true",
@@ -384,6 +384,64 @@ def test_a_bundle_that_cannot_be_read_is_said(discover, tmp_path, body):
     assert any("its code is not read" in note for note in document["notes"])
     assert not [*tmp_path.rglob("up.py")]
     assert not [*tmp_path.glob("jobs/source/.*")]
+
+
+IN_V3 = "s3://sagemaker-us-east-1-123456789012/plain/job/input"
+STARTED = {
+    "AlgorithmSpecification": {
+        "TrainingImage": IMAGE, "TrainingInputMode": "File",
+        "ContainerEntrypoint": ["/bin/bash"],
+        "ContainerArguments": ["-c", "chmod +x /opt/ml/input/data/sm_drivers/sm_train.sh"],
+    },
+    "HyperParameters": {"lr": "0.2"},
+    "InputDataConfig": [
+        *channels("s3://data/docs/"),
+        *channels(f"{IN_V3}/code", "code"), *channels(f"{IN_V3}/sm_drivers", "sm_drivers"),
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "started",
+    [
+        {"entry_script": "train.py", "command": None},
+        {"entry_script": "other.py", "command": "python -u train.py --lr 0.2"},
+    ],
+    ids=["script", "command"],
+)
+def test_the_code_of_the_sdks_version_3_lies_below_its_channel(discover, tmp_path, started):
+    jobs = daily(names_of("sdk v3", "plain"), **STARTED)
+    account = AccountInMemory({REGION: jobs}, objects={
+        f"{IN_V3}/code/train.py": SCRIPT.encode(), f"{IN_V3}/code/own/model.py": b"",
+        f"{IN_V3}/code/own/": b"", f"{IN_V3}/codes.py": b"",
+        f"{IN_V3}/sm_drivers/sourcecode.json": json.dumps(started).encode(),
+    })  # fmt: skip
+    (row,) = discover(account, "--with-source")["workloads"]
+    training = load_yaml(tmp_path / row["file"])["training"]
+    assert ("source/plain", 8, 0.2) == (
+        training["source_dir"], training["batch_size"], training["learning_rate"],
+    )  # fmt: skip
+    assert {"train.py", "own", "model.py"} == {
+        path.name for path in (tmp_path / "jobs" / "source" / "plain").rglob("*")
+    }
+
+
+@pytest.mark.parametrize(
+    "objects",
+    [
+        {}, {"sm_drivers/sourcecode.json": b"{"}, {"sm_drivers/sourcecode.json": b"[]"},
+        {"sm_drivers/sourcecode.json": b'{"entry_script": "run.sh"}'},
+        {"sm_drivers/sourcecode.json": b'{"entry_script": "train.py"}'},
+        {"sm_drivers/sourcecode.json": b'{"entry_script": "train.py"}', "code/../up.py": b"x"},
+    ],
+    ids=["no object", "cut off", "a list", "no Python", "no code", "outside"],
+)  # fmt: skip
+def test_code_of_the_sdks_version_3_that_cannot_be_read_is_said(discover, tmp_path, objects):
+    jobs = daily(names_of("sdk v3", "plain"), **STARTED)
+    there = {f"{IN_V3}/{key}": body for key, body in objects.items()}
+    document = discover(AccountInMemory({REGION: jobs}, objects=there), "--with-source")
+    assert any("its code is not read" in note for note in document["notes"])
+    assert not [*tmp_path.glob("jobs/source/*")]
 
 
 @pytest.mark.parametrize("since", ["", "0d", "90", "-1d", "9999w", "1h"])
