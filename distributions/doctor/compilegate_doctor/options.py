@@ -176,7 +176,7 @@ class Options:
 
     def _of_object(self, node: ast.Attribute) -> Any:
         """What ``self.name`` is wherever it is set: a constant, or its constructor's default."""
-        found: list[Any] = []
+        values_set: list[Any] = []
         own_attribute = dotted(node.value) == "self"
         for value in self._attributes.get(node.attr, []) if own_attribute else ():
             values = self._passed.get(value.id, [None]) if isinstance(value, ast.Name) else [value]
@@ -184,9 +184,11 @@ class Options:
                 name = "" if one is None else last_name(one)
                 if not name or name not in (node.attr, last_name(value or node)):
                     # Handed on under its own name it would say nothing.
-                    found.append(one.value if isinstance(one, ast.Constant) else UNKNOWN)
-        alike = found and all(type(one) is type(found[0]) and one == found[0] for one in found)
-        return found[0] if alike else UNKNOWN
+                    values_set.append(one.value if isinstance(one, ast.Constant) else UNKNOWN)
+        alike = values_set and all(
+            type(one) is type(values_set[0]) and one == values_set[0] for one in values_set
+        )
+        return values_set[0] if alike else UNKNOWN
 
     def _computed(self, node: ast.AST, depth: int) -> Any:
         if isinstance(node, ast.IfExp):
