@@ -27,18 +27,18 @@ _NOT_A_SEGMENT = (".", "..")
 
 def survives(value: object) -> bool:
     """Whether a hyperparameter's value reaches the script as it is under every toolkit."""
-    return _WORD.fullmatch(argument(value)) is not None
+    return bool(_WORD.fullmatch(argument(value)))
 
 
 def name_survives(name: str) -> bool:
     """Whether ``--name`` reaches the script as it is under every toolkit."""
-    return _NAME.fullmatch(name) is not None
+    return bool(_NAME.fullmatch(name))
 
 
 def entry_point_survives(path: str) -> bool:
     """Whether every toolkit starts this file of the source folder."""
     segments = path.split("/")
-    return _ENTRY_POINT.fullmatch(path) is not None and not set(segments) & set(_NOT_A_SEGMENT)
+    return bool(_ENTRY_POINT.fullmatch(path)) and not set(segments) & set(_NOT_A_SEGMENT)
 
 
 def argument(value: object) -> str:

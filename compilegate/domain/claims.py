@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from enum import StrEnum
@@ -79,11 +80,16 @@ NO_AMOUNT = {
 }
 
 
+# Ends of no interval: they lie neither above nor below anything.
+UNKNOWN_ENDS = (math.nan, math.nan)
+
+
 def speed_claim(interval: Interval | None) -> SpeedClaim:
     """By the interval of the speed-up; open without one."""
-    if interval is None or interval[0] <= 1 <= interval[1]:
-        return SpeedClaim.OPEN
-    return SpeedClaim.FASTER if interval[0] > 1 else SpeedClaim.SLOWER
+    low, high = interval or UNKNOWN_ENDS
+    if low > 1:
+        return SpeedClaim.FASTER
+    return SpeedClaim.SLOWER if high < 1 else SpeedClaim.OPEN
 
 
 def quality_claim(codes: Collection[str]) -> QualityClaim:
@@ -97,17 +103,17 @@ def money_claim(
     verdict: str, codes: Collection[str], *, full_runs: float | None, interval: Interval | None
 ) -> MoneyClaim:
     """``full_runs`` are the candidate's that were timed, ``interval`` is the saving's, in USD."""
-    if interval is not None and interval[1] < 0:
+    low, high = interval or UNKNOWN_ENDS
+    if high < 0:
         return MoneyClaim.COSTS
     if verdict in OFF:
         return MoneyClaim.OFF
-    loss = interval is not None and interval[0] <= 0
     if verdict in ON:
-        return MoneyClaim.UNCONFIRMED if loss else MoneyClaim.SAVES
+        return MoneyClaim.UNCONFIRMED if low <= 0 else MoneyClaim.SAVES
     if not full_runs:
         return MoneyClaim.UNMEASURED
-    unconfirmed = loss or interval is None or UNCONFIRMED & set(codes)
-    return MoneyClaim.UNCONFIRMED if unconfirmed else MoneyClaim.IF_ON
+    confirmed = low > 0 and not UNCONFIRMED & set(codes)
+    return MoneyClaim.IF_ON if confirmed else MoneyClaim.UNCONFIRMED
 
 
 @dataclass(frozen=True)

@@ -83,7 +83,7 @@ def explain_job(cause: str) -> JobFailure:
     # By the class that it begins with: a script's own words may name any error.
     lacking = SCRIPT not in kind and any(marker in kind for marker in CAPACITY_MARKERS)
     no_capacity = secondary == NO_SPOT_CAPACITY or lacking
-    of_the_request = reason.startswith(REQUEST) and _OWN_REQUEST.search(reason) is None
+    of_the_request = reason.startswith(REQUEST) and not _OWN_REQUEST.search(reason)
     at_its_limit = secondary == TIME_LIMIT or TIME_LIMIT_NAME in reason
     return JobFailure(
         status=status,

@@ -197,12 +197,12 @@ def quality_run(round_number: int, arm_index: int, seed: int) -> str:
 def parse_run(run: str) -> RunId:
     """Read a run id; raises ValueError for a text that is none."""
     match = _RUN.fullmatch(run)
-    if match is None:
+    if not match:
         raise ValueError(f"{run!r} is not a run id")
-    if match["speed"] is None:
+    if not match["speed"]:
         arm_index = string.ascii_lowercase.index(match["arm"])
         return RunId(run, int(match["round"]), arm_index, int(match["seed"]))
-    if match["block"] is None:
+    if not match["block"]:
         return RunId(run, int(match["speed"]), None, None)
     group = string.ascii_lowercase.index(match["group"])
     return RunId(run, int(match["speed"]), None, None, group, int(match["block"]))

@@ -7,12 +7,18 @@ from typing import TypeVar
 
 Number = TypeVar("Number", int, float)
 T = TypeVar("T")
+Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
 def without_none(values: Iterable[T | None]) -> list[T]:
     """Those that are not None, in their order."""
     return [value for value in values if value is not None]
+
+
+def with_known(items: Iterable[Item], of: Callable[[Item], T | None]) -> list[tuple[Item, T]]:
+    """Each item with what ``of`` says of it, where that is known."""
+    return [(item, value) for item in items if (value := of(item)) is not None]
 
 
 def largest(values: Iterable[Number | None]) -> Number | None:

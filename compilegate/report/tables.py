@@ -25,6 +25,7 @@ from compilegate.domain.formats import (
 )
 from compilegate.domain.judging.evidence import PROBATION, Evidence, FullRun, SpeedRun
 from compilegate.domain.judging.measured import Measured, MeasuredArm
+from compilegate.domain.optional import without_none
 from compilegate.domain.reasons import Severity
 from compilegate.domain.utc import bare_minute
 from compilegate.domain.workload.model import BASELINE
@@ -228,8 +229,7 @@ def _equivalence_table(measured: Measured) -> Table:
     checks = [
         (arm.name, check)
         for arm in measured.candidates
-        for run in arm.arm.runs
-        if (check := run.check) is not None
+        for check in without_none(run.check for run in arm.arm.runs)
     ]
     listed = []
     for arm, check in checks:
@@ -300,8 +300,8 @@ def canary_table(measured: Measured) -> Table:
     every = [(arm.name, run) for arm in measured.arms for run in arm.arm.quality]
     runs = [(name, run) for name, run in every if run.mode != "shadow"]
     rows = [
-        (shown(run.began_at, bare_minute), name, metric_cell(run), shown(run.usd, money),
-         RUN_MODES[run.mode], run.job or UNKNOWN)
+        (shown(run.record.get("started_at"), bare_minute), name, metric_cell(run),
+         shown(run.usd, money), RUN_MODES[run.mode], run.job or UNKNOWN)
         for name, run in sorted(runs, key=lambda one: one[1].order)
     ]  # fmt: skip
     columns = ("Begun (UTC)", "Arm", measured.evidence.quality.metric, "Price", "As", "Job")
@@ -494,7 +494,7 @@ def protocol(trial: TrialReport) -> list[Row]:
 def _arm_runs(arm: MeasuredArm) -> str:
     """``compile 3 (seeds 17 to 19)``, empty where it has none."""
     runs = arm.compared
-    seeds = sorted({run.seed for run in runs if run.seed is not None})
+    seeds = sorted(set(without_none(run.seed for run in runs)))
     if not runs or len(seeds) < len(runs):
         return f"{arm.name} {len(runs)}" if runs else ""
     listed = ", ".join(map(str, seeds))

@@ -43,6 +43,7 @@ from compilegate.domain.faults import FaultClass, FaultTable
 from compilegate.domain.judging.checks import FIRST, LAST, Check, Total, read_older
 from compilegate.domain.judging.evidence import Arm, Evidence, finished
 from compilegate.domain.judging.student import incomplete_beta
+from compilegate.domain.optional import without_none
 from compilegate.domain.workload.model import STRICT, Policy
 
 CONFIDENCE = 0.95
@@ -294,11 +295,7 @@ def numerics_of(candidate: Arm) -> Numerics | None:
         totals = [one.total for one in run.check.parts if one.total] if run.check else []
         total = totals[0] if totals else read_older(run.record.get("numerics"))
         seen.append(medians_of(total) if total else None)
-    return max(
-        (one for one in seen if one is not None),
-        key=lambda one: (one.code == WRONG, one.ratio),
-        default=None,
-    )
+    return max(without_none(seen), key=lambda one: (one.code == WRONG, one.ratio), default=None)
 
 
 def medians_of(total: Total) -> Numerics | None:

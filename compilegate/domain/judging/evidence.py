@@ -69,11 +69,6 @@ class Run:
         return number(self.record.get("usd"))
 
     @property
-    def began_at(self) -> float | None:
-        """When it began, in epoch seconds; None where it is not recorded."""
-        return number(self.record.get("started_at"))
-
-    @property
     def reason(self) -> str:
         """What it said of its end, empty where it said nothing."""
         return str(self.record.get("reason") or "")

@@ -26,7 +26,7 @@ from statistics import median
 
 from compilegate.domain.decision import SHADOW
 from compilegate.domain.judging.evidence import Arm, Evidence, FullRun, finished
-from compilegate.domain.optional import without_none
+from compilegate.domain.optional import map_optional, with_known, without_none
 from compilegate.domain.outside import is_figure
 from compilegate.domain.workload.model import BASELINE
 
@@ -101,7 +101,7 @@ class Reference:
     def __init__(self, baseline: Arm, of: Figure) -> None:
         self.of = of
         runs = timed(baseline.full_runs)
-        self._known = [(run, value) for run in runs if (value := of(run)) is not None]
+        self._known = with_known(runs, of)
         by_data: defaultdict[str | None, list[float]] = defaultdict(list)
         for run, value in self._known:
             by_data[_data(run)].append(value)
@@ -151,7 +151,7 @@ class RunCheck:
         planned = self.evidence.baseline.steps_or_one
         return Reference(
             self.evidence.baseline,
-            lambda run: None if (steps := steps_of(run)) is None else steps / planned,
+            lambda run: map_optional(steps_of(run), lambda steps: steps / planned),
         )
 
     @cached_property

@@ -46,6 +46,7 @@ from compilegate.domain.judging.run_work import (
     declares_steps,
     timed,
 )
+from compilegate.domain.optional import with_known
 from compilegate.domain.reasons import Reason
 from compilegate.domain.workload.model import BASELINE
 
@@ -289,16 +290,12 @@ def _starts(
     """(seed, candidate's, baseline's) where both arms recorded it and the change explains none."""
     if explained_by & candidate.overrides.keys():
         return []
-    ours, theirs = (
-        [(run.seed, run.data, value) for run in arm.quality
-         if (value := recorded(run)) is not None]
-        for arm in (candidate, baseline)
-    )  # fmt: skip
-    base = {(seed, data): value for seed, data, value in theirs}
+    ours, theirs = (with_known(arm.quality, recorded) for arm in (candidate, baseline))
+    base = {(run.seed, run.data): value for run, value in theirs}
     return [
-        (seed, value, base[seed, data])
-        for seed, data, value in ours
-        if seed is not None and (seed, data) in base
+        (run.seed, value, base[run.seed, run.data])
+        for run, value in ours
+        if run.seed is not None and (run.seed, run.data) in base
     ]
 
 

@@ -18,6 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from compilegate.domain.optional import with_known
 from compilegate.domain.production.ratio import BLOCK_SECONDS, Point, ratio_of
 from compilegate.domain.production.savings import wall_seconds_of
 from compilegate.domain.records.production import ProductionRun, SpeedSum
@@ -62,11 +63,12 @@ def speed_sum(
 
 def sound_runs(runs: Sequence[ProductionRun], candidate: str) -> list[tuple[str, Point]]:
     """Runs of either arm that trained to their end, as evidence and on the clock."""
+    sound = [
+        run for run in runs if run.arm in (BASELINE, candidate) and run.counts and run.finished
+    ]
     return [
         (run.run, Point(run.started_at, math.log(wall), run.arm == BASELINE))
-        for run in runs
-        if run.arm in (BASELINE, candidate) and run.counts and run.finished
-        if (wall := wall_seconds_of(run)) is not None
+        for run, wall in with_known(sound, wall_seconds_of)
     ]
 
 

@@ -15,6 +15,7 @@ from compilegate.domain.decision import (
 from compilegate.domain.formats import UNKNOWN, Format, count, duration, percent, significant
 from compilegate.domain.judging.evidence import FullRun
 from compilegate.domain.judging.measured import Measured, Reference
+from compilegate.domain.optional import with_known, without_none
 from compilegate.report import statements
 from compilegate.report.charts.figure import (
     DASHED,
@@ -60,8 +61,7 @@ def quality_chart(trial: TrialReport, measured: Measured) -> Chart:
     if judged and judged.delta is not None:
         views.append(View("Difference", _difference_figure(measured, judged, judged.delta)))
     evaluation = judged.evaluation if judged else None
-    if (spread := evaluation_view(evaluation)) is not None:
-        views.append(spread)
+    views += evaluation_views(evaluation)
     better = "higher" if measured.evidence.quality.goal == "maximize" else "lower"
     return Chart(
         "quality",
@@ -89,7 +89,7 @@ def _finding(trial: TrialReport, reference: Reference | None, metric: str) -> st
 
 
 def _finished(runs: Sequence[FullRun]) -> list[tuple[FullRun, float]]:
-    return [(run, run.metric) for run in runs if run.metric is not None]
+    return with_known(runs, lambda run: run.metric)
 
 
 def _runs_figure(measured: Measured, reference: Reference | None) -> Figure:
@@ -103,7 +103,7 @@ def _runs_figure(measured: Measured, reference: Reference | None) -> Figure:
     values = [x for mark in marks if isinstance(mark, Points) for x in mark.x]
     if reference is not None:
         rules = _reference_rules(measured, reference)
-        values += [rule.x for rule in rules if rule.x is not None]
+        values += without_none(rule.x for rule in rules)
         marks = [*rules, *marks]
     scale = axis(measured.evidence.quality.metric, values, show=_figures(values))
     marks += row_names(names, scale.low)
@@ -231,7 +231,7 @@ def _loss_figure(
     title = "seconds of training" if over_time else "optimizer step"
     return Figure(
         axis(title, [x for line in lines for x in line.x], show=count, room=0.02),
-        axis("loss", [y for line in lines for y in line.y if y is not None], grid=True),
+        axis("loss", without_none(y for line in lines for y in line.y), grid=True),
         lines,
     )
 
@@ -241,8 +241,8 @@ def _coordinates(curve: Curve, *, over_time: bool) -> tuple[list[float], list[fl
     points = [
         (seconds if over_time else float(step), loss) for step, (loss, seconds) in curve.items()
     ]
-    placed = [(x, loss) for x, loss in points if x is not None]
-    return [x for x, _ in placed], [loss for _, loss in placed]
+    placed = with_known(points, lambda point: point[0])
+    return [x for _, x in placed], [loss for (_, loss), _ in placed]
 
 
 def _mean_curve(runs: Sequence[Curve]) -> Curve:
@@ -250,8 +250,8 @@ def _mean_curve(runs: Sequence[Curve]) -> Curve:
     if not runs:
         return {}
     reached = {step: [run[step] for run in runs if step in run] for step in runs[0]}
-    losses = {step: [loss for loss, _ in at if loss is not None] for step, at in reached.items()}
-    times = {step: [time for _, time in at if time is not None] for step, at in reached.items()}
+    losses = {step: without_none(loss for loss, _ in at) for step, at in reached.items()}
+    times = {step: without_none(time for _, time in at) for step, at in reached.items()}
     steps = [step for step in reached if len(losses[step]) == len(runs)]
     smoothed = smooth([statistics.fmean(losses[step]) for step in steps])
     timed = all(len(times[step]) == len(runs) for step in steps)
@@ -262,8 +262,7 @@ def _mean_curve(runs: Sequence[Curve]) -> Curve:
 def _loss_finding(measured: Measured, curves: Sequence[Sequence[Curve]]) -> str:
     ends = []
     for arm, runs in zip(measured.arms, curves, strict=True):
-        last = [list(run.values())[-1][1] for run in runs if run]
-        times = [seconds for seconds in last if seconds is not None]
+        times = without_none(list(run.values())[-1][1] for run in runs if run)
         if times:
             ends.append(f"{arm.name} {duration(statistics.fmean(times))}")
     if not ends:
@@ -277,13 +276,13 @@ def _loss_finding(measured: Measured, curves: Sequence[Sequence[Curve]]) -> str:
 BARS = 5
 
 
-def evaluation_view(split: EvaluationFinding | None) -> View | None:
-    """The picture, None where the decision has no split."""
+def evaluation_views(split: EvaluationFinding | None) -> list[View]:
+    """The picture, none where the decision has no split."""
     if not isinstance(split, EvaluationSplit) or not split.spread_of_evaluation:
-        return None
+        return []
     own, training = split.spread_of_evaluation, split.spread_of_training_expected
     today = LargerEvaluation(split.examples, split.spread, split.runs_needed)
-    return View("Spread", _figure([today, *split.larger[: BARS - 1]], own**2, training**2))
+    return [View("Spread", _figure([today, *split.larger[: BARS - 1]], own**2, training**2))]
 
 
 def _figure(sizes: Sequence[LargerEvaluation], evaluation: float, training: float) -> Figure:

@@ -10,7 +10,7 @@ from itertools import accumulate, groupby
 from compilegate.domain.arithmetic import ratio
 from compilegate.domain.claims import run_reason
 from compilegate.domain.formats import count, money, money_tick, number, plural, shown, significant
-from compilegate.domain.optional import without_none
+from compilegate.domain.optional import with_known, without_none
 from compilegate.domain.production.savings import failed, run_savings, wall_seconds_of
 from compilegate.domain.records.production import ProductionRun
 from compilegate.domain.workload.model import BASELINE
@@ -152,11 +152,7 @@ def charts(view: HistoryView, events: Sequence[Event]) -> list[Chart]:
 def _quality_chart(view: HistoryView, events: Sequence[Event]) -> Chart:
     """A point per run against the rolling baseline and the margin."""
     title = f"Quality, run by run: {view.metric}"
-    metrics = [
-        (run, value)
-        for run in view.runs[view.left_out :]
-        if (value := view.reached(run)) is not None
-    ]
+    metrics = with_known(view.runs[view.left_out :], view.reached)
     if not metrics:
         return Chart("quality", title, "", missing=f"No run has recorded {view.metric} yet.")
     goal = "higher" if view.quality.get("goal") == "maximize" else "lower"
@@ -209,11 +205,7 @@ def _quality_finding(view: HistoryView) -> str:
 
 def _wall_chart(view: HistoryView, events: Sequence[Event]) -> Chart:
     """A point per run: seconds, and how many times as fast as the rolling baseline."""
-    walls = [
-        (run, value)
-        for run in view.runs[view.left_out :]
-        if (value := wall_seconds_of(run)) is not None
-    ]
+    walls = with_known(view.runs[view.left_out :], wall_seconds_of)
     if not walls:
         return Chart("wall", WALL, "", missing="No run has recorded its wall clock yet.")
     behind: list[Mark] = [*bands(view), *marks(view, events, named=False)]

@@ -22,7 +22,7 @@ from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.judging.figures import production_quality_figures
 from compilegate.domain.judging.monitor import Monitor
 from compilegate.domain.judging.probation import QUALITY_LOST, replay_probation
-from compilegate.domain.optional import map_optional, without_none
+from compilegate.domain.optional import map_optional, with_known, without_none
 from compilegate.domain.production.history import WorkloadHistory, latest_promotion
 from compilegate.domain.production.registration import FAULT_VARIABLE
 from compilegate.domain.production.savings import (
@@ -317,20 +317,16 @@ class HistoryView:
 
         The judge's own figure where it has seen all of these runs: it knows earlier ones, too.
         """
-        seen = [
-            (run.arm == BASELINE, metric)
-            for run in self.since_promotion
-            if run.counts and (metric := self.reached(run)) is not None
-        ]
+        seen = with_known((run for run in self.since_promotion if run.counts), self.reached)
         ours, theirs = (
-            [metric for of_baseline, metric in seen if of_baseline is side]
+            [metric for run, metric in seen if (run.arm == BASELINE) is side]
             for side in (False, True)
         )
         judged = self.probation
         if judged and judged.phase == PROBATION:
             arm = judged.promoted_arm
             delta = production_quality_figures(judged, arm).delta
-            measured = [run for run in arm.probation if run.metric is not None]
+            measured = without_none(run.metric for run in arm.probation)
             if delta is not None and len(measured) == len(ours):
                 return Difference(delta, "every baseline run known, the trial's too")
         if not ours or not theirs:
