@@ -17,7 +17,7 @@ from typing import Any
 import yaml
 
 from compilegate.adapters.yaml_document import YamlDocument, load_yaml
-from compilegate.domain.eligibility import check_eligibility
+from compilegate.domain.eligibility.check import check_eligibility
 from compilegate.domain.workload.model import Workload
 from compilegate.facts import load_facts
 from compilegate.usecases.records import read_document

@@ -169,11 +169,6 @@ class Items(Generic[Item]):
     damaged: tuple[str, ...] = ()
     newer: tuple[str, ...] = ()
 
-    @property
-    def unread(self) -> int:
-        """How many could not be read."""
-        return len(self.damaged) + len(self.newer)
-
 
 @dataclass(frozen=True)
 class Stored(Generic[Item]):
@@ -265,9 +260,6 @@ class Locks(Protocol):
 
     def holder(self, workload: str) -> str | None:
         """The holder of the lock, expired or not; None where there is no lock."""
-
-    def holders(self, workloads: Collection[str]) -> Mapping[str, str]:
-        """The holder of each of these workloads' locks, expired or not, where there is one."""
 
     def locks_of(self, workloads: Collection[str]) -> Sequence[Lock]:
         """The locks on these workloads, expired or not."""

@@ -154,9 +154,6 @@ class MemoryLocks:
     def holder(self, workload: str) -> str | None:
         return self.held[workload][0] if workload in self.held else None
 
-    def holders(self, workloads: Collection[str]) -> Mapping[str, str]:
-        return {one.workload: one.owner for one in self.locks_of(workloads)}
-
     def locks_of(self, workloads: Collection[str]) -> Sequence[Lock]:
         return [Lock(name, *self.held[name]) for name in workloads if name in self.held]
 

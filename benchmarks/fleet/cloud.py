@@ -18,8 +18,7 @@ from dataclasses import replace
 from typing import Any
 
 from benchmarks.fleet.ledger import NOW, OWNER, TEMPLATE, ledger
-from compilegate.adapters.fleet_table import DynamoDbFleet
-from compilegate.adapters.stores import DynamoDbTable, S3Store
+from compilegate.adapters.stores import DynamoDbFleet, DynamoDbTable, S3Store
 from compilegate.domain import naming
 from compilegate.domain.codec import write
 from compilegate.domain.fleet.row import Row

@@ -144,8 +144,8 @@ class KeptTrials(NothingRuns):
         return [_place(one.folder / OBJECTS, key) for one in reversed(self.trials)]
 
     def get(self, key: str) -> bytes:
-        place = next((place for place in self._places(key) if place.exists()), None)
-        if place is None or not place.is_file():
+        place = next((place for place in self._places(key) if place.exists()), Path())
+        if not place.is_file():
             raise NotFoundError(f"s3://{self.bucket}/{key} was not kept")
         return place.read_bytes()
 
@@ -186,9 +186,6 @@ class KeptTrials(NothingRuns):
         return None
 
     # Locks, which ended with the cloud, and rows, which nothing kept.
-
-    def holders(self, _workloads: Collection[str]) -> Mapping[str, str]:
-        return {}
 
     def locks_of(self, _workloads: Collection[str]) -> Sequence[Any]:
         return ()

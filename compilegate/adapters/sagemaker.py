@@ -241,8 +241,8 @@ class CloudWatchTrainingLogs:
         if self._days is None:
             return False
         groups = self._logs.describe_log_groups(logGroupNamePrefix=LOG_GROUP)["logGroups"]
-        group = next((group for group in groups if group["logGroupName"] == LOG_GROUP), None)
-        if group is None or "retentionInDays" in group:
+        own = [group for group in groups if group["logGroupName"] == LOG_GROUP]
+        if not own or "retentionInDays" in own[0]:
             return False
         self._logs.put_retention_policy(logGroupName=LOG_GROUP, retentionInDays=self._days)
         return True

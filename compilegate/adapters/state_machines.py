@@ -238,7 +238,7 @@ def first_time(workload: str, expression: str, now: float) -> dict[str, datetime
     run nor puts one off, and thousands of workloads do not share a moment.
     """
     rate = _RATE.fullmatch(expression)
-    if rate is None:
+    if not rate:
         return {}
     interval = int(rate[1]) * _SECONDS[rate[2]]
     turn = int(hashlib.sha256(workload.encode()).hexdigest(), 16) % interval

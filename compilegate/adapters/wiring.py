@@ -77,10 +77,9 @@ class _LateOutputs:
 
 def build(*, bucket: str, table: str, settings: Settings) -> Services:
     """Services on one stage's resources."""
-    from compilegate.adapters.fleet_table import DynamoDbFleet
     from compilegate.adapters.sagemaker import IamJobRoles, SageMakerJobs, ServiceQuotas
     from compilegate.adapters.state_machines import StepFunctions
-    from compilegate.adapters.stores import DynamoDbTable, S3Store, SsmFlags, client
+    from compilegate.adapters.stores import DynamoDbFleet, DynamoDbTable, S3Store, SsmFlags, client
 
     store, records = S3Store(client("s3"), bucket), DynamoDbTable(client("dynamodb"), table)
     machines = StepFunctions(client("stepfunctions"))

@@ -35,7 +35,7 @@ from compilegate.cli.common.output import (
 from compilegate.cli.common.session import JsonOption, RegionOption
 from compilegate.domain.claims import verdict_label
 from compilegate.domain.economics import Range
-from compilegate.domain.eligibility import (
+from compilegate.domain.eligibility.check import (
     CandidateEligibility,
     Eligibility,
     EligibilityVerdict,
@@ -180,7 +180,9 @@ def _print_lines(results: Iterator[Checked]) -> None:
     totals, out = Totals(), console()
     for result in results:
         if isinstance(result.answer, InvalidInputError):
-            totals.add_error(result.answer)
+            totals.errors += 1
+            each = result.answer.each
+            totals.wrong.update({f"{printable(one.field)} {one.problem}" for one in each})
         else:
             totals.add(result.answer, result.notes)
             _write(f"{line(result.answer, out, result.notes)}\n")
@@ -309,11 +311,6 @@ class Totals:
     stopped_by: Counter[str] = field(default_factory=Counter)
     most_to_gain: Ranked = field(default_factory=list)
     dearest_stopped: Ranked = field(default_factory=list)
-
-    def add_error(self, error: InvalidInputError) -> None:
-        """Count a file that ``error`` kept from being checked."""
-        self.errors += 1
-        self.wrong.update({f"{printable(one.field)} {one.problem}" for one in error.each})
 
     def add(self, eligibility: Eligibility, notes: Sequence[Note] = ()) -> None:
         """Count one workload's answer, with the remarks about its job."""

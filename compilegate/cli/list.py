@@ -32,7 +32,7 @@ from compilegate.domain.fleet.row import NEEDS, PHASES, Row
 from compilegate.domain.formats import count, duration, money, plural
 from compilegate.domain.utc import iso
 from compilegate.report.markup import csv_text
-from compilegate.usecases.fleet.read_rows import Fleet, read_fleet
+from compilegate.usecases.fleet.project import Fleet, read_fleet
 
 SHOWN = 20
 NEEDS_A_PERSON = 11

@@ -21,7 +21,7 @@ from compilegate.domain.errors import EnvironmentNotReadyError, InvalidInputErro
 from compilegate.ports import Services
 from compilegate.report.fleet import render_fleet
 from compilegate.usecases.operations.weekly_digest import digests, fleet
-from compilegate.usecases.production.announce_review import history_page, page_texts
+from compilegate.usecases.production.announce_review import history_page
 
 
 @on_cloud
@@ -98,7 +98,7 @@ def page_files(page: Path) -> dict[str, str]:
 def save_history(workload: str, services: Services, out: Path) -> Path:
     """Render the history as of now and save its files; raises NotFoundError without any."""
     page = out / f"{workload}-history" / "history.html"
-    for extension, text in page_texts(history_page(workload, services)).items():
+    for extension, text in history_page(workload, services).texts.items():
         write_whole(page.with_suffix(f".{extension}"), text.encode())
     return page
 

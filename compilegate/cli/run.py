@@ -412,8 +412,8 @@ def train(invocation: Invocation, workload: NameArgument, *, wait: WaitOption = 
         "status": state.status,
         # Why its execution ended badly.
         "reason": (explain("", state.cause) if state.cause else state.error) or None,
-        "arm": None if begun is None else begun.arm,
-        "why": None if begun is None else begun.why,
+        "arm": begun and begun.arm,
+        "why": begun and begun.why,
         "attempts": [
             {key: value for key, value in asdict(run).items() if key != "at"} for run in view.runs
         ],

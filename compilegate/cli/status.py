@@ -25,7 +25,7 @@ from compilegate.ports import Services
 from compilegate.usecases.drain_mark import drain_mark
 from compilegate.usecases.equivalence import revoked_classes
 from compilegate.usecases.flag.approval import waiting_approvals
-from compilegate.usecases.fleet.read_rows import Fleet, read_fleet
+from compilegate.usecases.fleet.project import Fleet, read_fleet
 from compilegate.usecases.records import at_once
 
 # What ``compilegate status`` knows of a stage, read from its records; times are epoch seconds.

@@ -395,30 +395,21 @@ def decision_notification(
     *,
     stage: str,
     workload: str,
-    subject: str,
-    text: str,
-    owner: str | None = None,
-    report: str | None = None,
-    link: str | None = None,
-    act: str | None = None,
     flag_enabled: bool | None = None,
     flag_state: str | None = None,
     kind: str | None = None,
-    more_links: Sequence[str] = (),
+    **more: Any,
 ) -> Notification:
     """The decision in figures beside its text; ``decision`` is None for news without one.
 
     ``flag_enabled`` and ``flag_state`` are the flag after it, None unknown. ``kind`` defaults to
-    the verdict's. ``more_links`` are the URLs of ours in the text beside ``link``.
+    the verdict's. ``more`` are the message's other fields, subject and text among them.
     """
     verdict = decision.verdict if decision else None
     return Notification(
         kind=kind or (verdict if verdict in OWN_KINDS else "decision"),
         stage=stage,
-        subject=subject,
-        text=text,
         workload=workload,
-        owner=owner,
         verdict=verdict,
         decision_id=decision.decision_id if decision else None,
         flag={
@@ -435,8 +426,5 @@ def decision_notification(
             "saving": write(decision.saving) if decision else None,
             "claims": claims_of(decision).to_dict() if decision else None,
         },
-        report=report,
-        link=link,
-        act=act,
-        more_links=more_links,
+        **more,
     )

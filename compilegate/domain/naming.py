@@ -343,14 +343,9 @@ def record_key(workload: str, trial: str, document: str) -> str:
     return f"{DECISIONS_PREFIX}{workload}/{trial}/{document}.json"
 
 
-def probation_record(decision_id: str) -> str:
-    """Name of a decision on production's runs among its trial's records (``record_key``)."""
-    return f"probation/{decision_id}"
-
-
-def probation_evidence_record(decision_id: str) -> str:
-    """Name of the evidence that such a decision was made on."""
-    return f"{probation_record(decision_id)}-evidence"
+def probation_records(decision_id: str) -> tuple[str, str]:
+    """Names of a decision on production's runs and of its evidence (``record_key``)."""
+    return f"probation/{decision_id}", f"probation/{decision_id}-evidence"
 
 
 def report_key(workload: str, trial: str, extension: str) -> str:

@@ -8,6 +8,7 @@ dictionaries, as ``facts/create_training_job.json`` keeps them.
 from __future__ import annotations
 
 import difflib
+import math
 import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
@@ -99,12 +100,12 @@ def _string(shape: Mapping[str, Any], value: str, path: str) -> Iterator[Violati
 def _outside(
     shape: Mapping[str, Any], size: float, value: object, path: str, unit: str
 ) -> Iterator[Violation]:
-    least, most = shape.get("min"), shape.get("max")
+    least, most = shape.get("min", -math.inf), shape.get("max", math.inf)
     counted = f"{unit}, has {size:g}" if unit else ""
     limited = f" {counted}" if counted else ""
-    if least is not None and size < least:
+    if size < least:
         yield Violation(path, value, f"must be at least {least}{limited}")
-    if most is not None and size > most:
+    if size > most:
         yield Violation(path, value, f"must be at most {most}{limited}")
 
 

@@ -154,7 +154,7 @@ _CHECKS: Mapping[str, Callable[[Any], bool]] = {
     "batch_size": _is_count(MOST_SAMPLES),
     "learning_rate": lambda value: type(value) in (int, float) and 0 < value <= MOST_LEARNING_RATE,
     "precision": lambda value: value in PRECISIONS,
-    "instance_type": lambda value: _is_text(value) and _INSTANCE.fullmatch(value) is not None,
+    "instance_type": lambda value: _is_text(value) and bool(_INSTANCE.fullmatch(value)),
     "instance_count": _is_count(MOST_INSTANCES),
     "distribution": lambda value: value in DISTRIBUTIONS,
     "entry_point": lambda value: isinstance(value, str) and entry_point_survives(value),

@@ -42,6 +42,20 @@ TONE_MARKS = {"good": "✅", "off": "⏹️", "open": "❔", "bad": "⚠️"}
 
 
 @dataclass(frozen=True)
+class Page:
+    """A page in every format; ``html`` needs no other file, ``json`` is for programs."""
+
+    html: str
+    markdown: str
+    json: str
+
+    @property
+    def texts(self) -> dict[str, str]:
+        """The files by their ending."""
+        return {"html": self.html, "md": self.markdown, "json": self.json}
+
+
+@dataclass(frozen=True)
 class Download:
     """A document to keep: a link that needs no server, or where a large one lies."""
 

@@ -16,7 +16,15 @@ from compilegate.report.charts.cost import cost_chart
 from compilegate.report.charts.figure import Chart
 from compilegate.report.charts.quality import loss_chart, quality_chart
 from compilegate.report.charts.speed import speedup_chart, throughput_chart, trace_chart
-from compilegate.report.markup import Download, lines, markdown, paragraph, render_page, stable_json
+from compilegate.report.markup import (
+    Download,
+    Page,
+    lines,
+    markdown,
+    paragraph,
+    render_page,
+    stable_json,
+)
 from compilegate.report.tables import (
     SAME_QUALITY,
     arms_table,
@@ -52,23 +60,15 @@ MARKDOWN_ROWS = {
 
 
 @dataclass(frozen=True)
-class Report:
-    """``html`` needs no other file; ``subject`` is ASCII of less than 100 characters (SNS).
+class Report(Page):
+    """``subject`` is ASCII of less than 100 characters (SNS).
 
     ``decision`` is what it reports, None for a trial that failed.
     """
 
-    html: str
-    markdown: str
-    json: str
     subject: str
     message: str
     decision: Decision | None
-
-    @property
-    def texts(self) -> dict[str, str]:
-        """The files by their ending."""
-        return {"html": self.html, "md": self.markdown, "json": self.json}
 
 
 def render(trial: TrialReport) -> Report:

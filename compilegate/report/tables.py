@@ -25,7 +25,6 @@ from compilegate.domain.formats import (
 )
 from compilegate.domain.judging.evidence import PROBATION, Evidence, FullRun, SpeedRun
 from compilegate.domain.judging.measured import Measured, MeasuredArm
-from compilegate.domain.optional import without_none
 from compilegate.domain.reasons import Severity
 from compilegate.domain.utc import bare_minute
 from compilegate.domain.workload.model import BASELINE
@@ -229,7 +228,8 @@ def _equivalence_table(measured: Measured) -> Table:
     checks = [
         (arm.name, check)
         for arm in measured.candidates
-        for check in without_none(run.check for run in arm.arm.runs)
+        for run in arm.arm.runs
+        if (check := run.check) is not None
     ]
     listed = []
     for arm, check in checks:
@@ -494,7 +494,7 @@ def protocol(trial: TrialReport) -> list[Row]:
 def _arm_runs(arm: MeasuredArm) -> str:
     """``compile 3 (seeds 17 to 19)``, empty where it has none."""
     runs = arm.compared
-    seeds = sorted(set(without_none(run.seed for run in runs)))
+    seeds = sorted({run.seed for run in runs if run.seed is not None})
     if not runs or len(seeds) < len(runs):
         return f"{arm.name} {len(runs)}" if runs else ""
     listed = ", ".join(map(str, seeds))

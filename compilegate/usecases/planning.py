@@ -14,16 +14,19 @@ from typing import Any
 
 from compilegate.domain import naming
 from compilegate.domain.decision import SHADOW, Decision, Verdict
-from compilegate.domain.eligibility import EligibilityVerdict, MeasuredOverhead, measured_overheads
-from compilegate.domain.eligibility import check_eligibility as check
+from compilegate.domain.eligibility.check import EligibilityVerdict
+from compilegate.domain.eligibility.check import check_eligibility as check
+from compilegate.domain.eligibility.job import MeasuredOverhead, measured_overheads
 from compilegate.domain.errors import InvalidInputError, NotFoundError
 from compilegate.domain.notes import Note
 from compilegate.domain.planning import plan as plans
 from compilegate.domain.planning.arms import ArmPlan, node_groups
 from compilegate.domain.planning.plan import Plan
-from compilegate.domain.production.history import WorkloadHistory
+from compilegate.domain.production.history import DAY_SECONDS, WorkloadHistory
+from compilegate.domain.production.savings import wall_seconds_of, work_of
 from compilegate.domain.reasons import Reason
 from compilegate.domain.request.build import quality_request, speed_request, uploaded
+from compilegate.domain.spreads import Spreads, learn
 from compilegate.domain.trial.plan import (
     QualityMode,
     TrialContext,
@@ -32,7 +35,7 @@ from compilegate.domain.trial.plan import (
     quality_mode,
 )
 from compilegate.domain.workload.limits import check_script_arguments
-from compilegate.domain.workload.model import Workload
+from compilegate.domain.workload.model import BASELINE, Workload
 from compilegate.ports import ObjectStore, Quotas, Services, Settings
 from compilegate.usecases.job_requests import job_site, request_limits
 from compilegate.usecases.records import (
@@ -48,7 +51,6 @@ from compilegate.usecases.records import (
     save_record,
     spec_at,
 )
-from compilegate.usecases.spreads import learned_spreads
 
 # Older ones would be of another model before they would be of use.
 TRIALS_READ = 3
@@ -225,3 +227,33 @@ def past_overheads(
                 extra={"workload": workload},
             )
     return tuple(overheads)
+
+
+# What a trial's spreads are learned from: production's latest runs, and what trials have shown.
+
+# Older runs are of other data and other machines.
+DAYS_READ = 180
+
+
+def learned_spreads(workload: str, instance_type: str, *, services: Services) -> Spreads:
+    """The spreads of a workload's trial on an instance type, as far as they can be learned."""
+    since = services.clock.now() - DAYS_READ * DAY_SECONDS
+    walls = baseline_walls(services.ledger.history(workload, since=since), instance_type)
+    rows = services.fleet.rows().read
+    measured = [(row.workload, one) for row in rows for one in row.spreads]
+    return learn(workload, instance_type, walls, measured)
+
+
+def baseline_walls(history: WorkloadHistory, instance_type: str) -> list[float]:
+    """Seconds of the baseline's runs on the type, in the order of time, at the steps of the last.
+
+    As they are where a run does not say how many steps it did.
+    """
+    timed = [
+        (wall, work[0] if (work := work_of(run)) else 0.0)
+        for run in history.runs
+        if run.arm == BASELINE and run.counts and run.finished
+        if run.instance_type == instance_type and (wall := wall_seconds_of(run))
+    ]
+    counted = all(steps for _, steps in timed)
+    return [wall * (timed[-1][1] / steps) if counted else wall for wall, steps in timed]

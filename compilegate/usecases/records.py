@@ -10,7 +10,7 @@ import logging
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from compilegate.domain import console, naming
@@ -24,7 +24,6 @@ from compilegate.domain.errors import (
     UnreadableRecordError,
 )
 from compilegate.domain.notes import Note, read_notes
-from compilegate.domain.optional import map_optional
 from compilegate.domain.production.registration import Registration, TrainedJob, read_registration
 from compilegate.domain.records.trials import FlagOutcome
 from compilegate.domain.workload.file import parse_workload
@@ -171,7 +170,8 @@ def of_plan(trial: Trial, plan: RecordedPlan | None) -> Trial:
 
 def find_flag_outcome(store: ObjectStore, trial: Trial) -> FlagOutcome | None:
     """The outcome for the flag, None where the trial has not come so far."""
-    return map_optional(find_record(store, trial, "flag"), partial(read, FlagOutcome))
+    document = find_record(store, trial, "flag")
+    return None if document is None else read(FlagOutcome, document)
 
 
 def load_decision(store: ObjectStore, key: str) -> Decision:
@@ -307,11 +307,6 @@ def load_registration(store: ObjectStore, workload: str) -> Registration:
 def workload_names(store: ObjectStore) -> list[str]:
     """Every workload that was ever uploaded, in order of name."""
     return list(store.folders(naming.WORKLOADS_PREFIX))
-
-
-def for_each_workload(read: Callable[[str], Document], store: ObjectStore) -> list[Document]:
-    """``read`` of every workload that was ever uploaded, many at a time, in order of name."""
-    return at_once(read, store.folders(naming.WORKLOADS_PREFIX))
 
 
 def at_once(

@@ -65,10 +65,11 @@ def test_a_lock_is_its_holders_until_it_expires_or_is_released(dynamodb: Any) ->
         locks.acquire("bert", "second", now=300, expires_at=500)
     assert "first" == locks.holder("bert")
 
-    assert {"bert": "first"} == locks.holders(["bert", *(f"w{one}" for one in range(250))])
+    held = [Lock("bert", "first", 400)]
+    assert held == locks.locks_of(["bert", *(f"w{one}" for one in range(250))])
     locks.release("bert", "first")
     assert locks.holder("bert") is None
-    assert {} == locks.holders(["bert"]) == locks.holders([])
+    assert [] == locks.locks_of(["bert"]) == locks.locks_of([])
     with pytest.raises(WorkloadLockedError, match="no longer"):
         locks.extend("bert", "first", expires_at=500)
     locks.acquire("bert", "first", now=300, expires_at=400)
@@ -95,9 +96,9 @@ def test_locks_that_were_not_answered_are_asked_for_again() -> None:
             return {"Responses": {"ledger": items}, "UnprocessedKeys": left}
 
     names = [f"w{one:03d}" for one in range(230)]
-    held = DynamoDbTable(Throttled(), "ledger").holders(names)
+    held = DynamoDbTable(Throttled(), "ledger").locks_of(names)
 
-    assert {name: f"by lock#{name}" for name in names} == held
+    assert {Lock(name, f"by lock#{name}", 9) for name in names} == {*held}
     assert 100 == max(map(len, asked))
 
 

@@ -104,7 +104,7 @@ def test_of_several_trials_the_newests_records_are_the_workloads(tmp_path: Path)
     for missing in ("decisions/w/1", "decisions/w/4/plan.json", "../records.json"):
         with pytest.raises(NotFoundError, match=missing):
             trials.get(missing)
-    assert ({}, (), ()) == (trials.holders(["w"]), trials.locks_of(["w"]), trials.items("fleet"))
+    assert ((), ()) == (trials.locks_of(["w"]), trials.items("fleet"))
 
 
 def test_changes_of_a_flag_are_the_newest_trials_alone(tmp_path: Path) -> None:

@@ -9,7 +9,8 @@ import pytest
 
 from compilegate.cli.check import Totals
 from compilegate.domain.economics import Range
-from compilegate.domain.eligibility import CandidateEligibility, Economics, Eligibility
+from compilegate.domain.eligibility.check import CandidateEligibility, Eligibility
+from compilegate.domain.eligibility.payoff import Economics
 from compilegate.domain.errors import path_shown
 from compilegate.domain.workload.model import Candidate
 from tests.cli.conftest import Invoke

@@ -17,7 +17,7 @@ from compilegate.cli import list as command
 from compilegate.cli.common.cloud import Cloud
 from compilegate.domain.codec import write
 from compilegate.domain.records.trials import TrialFailed
-from compilegate.usecases.fleet import read_rows
+from compilegate.usecases.fleet import project as read_rows
 from tests.cli.conftest import Invoke
 from tests.domain.fleet.test_listing import FLEET, NOW, URGENT, row
 from tests.fake_clouds import FakeProviders, cloud

@@ -20,7 +20,7 @@ from typer.testing import CliRunner
 
 from compilegate.cli.main import app
 from compilegate.domain.compilers import NAMES
-from compilegate.domain.eligibility import check_eligibility
+from compilegate.domain.eligibility.check import check_eligibility
 from compilegate.domain.planning.plan import plan_trial
 from compilegate.domain.production.arm import check_overrides
 from compilegate.domain.reasons import Reason

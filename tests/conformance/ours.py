@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from compilegate.domain.eligibility import EligibilityVerdict, check_eligibility
+from compilegate.domain.eligibility.check import EligibilityVerdict, check_eligibility
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.planning.arms import ArmPlan
 from compilegate.domain.production.arm import with_overrides

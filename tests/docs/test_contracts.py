@@ -14,7 +14,7 @@ import yaml
 
 from compilegate.domain import codec, ledger_keys
 from compilegate.domain.decision import EXIT_CODES, FLAG_ACTIONS
-from compilegate.domain.eligibility import EligibilityVerdict
+from compilegate.domain.eligibility.check import EligibilityVerdict
 from compilegate.domain.flag import OVERRIDE_KEYS, STATES, parse_flag
 from compilegate.domain.fleet.row import NEEDS, PHASES, Row
 from compilegate.domain.judging.checks import read_check

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from compilegate.domain.eligibility import check_eligibility
+from compilegate.domain.eligibility.check import check_eligibility
 from compilegate.domain.reasons import Reason
 from compilegate.domain.workload.model import (
     Candidate,

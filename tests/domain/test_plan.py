@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compilegate.domain.codec import read
-from compilegate.domain.eligibility import check_eligibility
+from compilegate.domain.eligibility.check import check_eligibility
 from compilegate.domain.faults import FaultClass, FaultTable
 from compilegate.domain.judging.equivalence import upper_bound
 from compilegate.domain.judging.evidence_file import read_evidence

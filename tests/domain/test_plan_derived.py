@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compilegate.domain.eligibility import Eligibility, check_eligibility
+from compilegate.domain.eligibility.check import Eligibility, check_eligibility
 from compilegate.domain.planning.plan import Plan, plan_trial
 from compilegate.domain.reasons import Reason
 from compilegate.domain.workload.model import Profile, Workload

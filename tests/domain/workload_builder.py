@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from compilegate.domain.eligibility import Eligibility, check_eligibility
+from compilegate.domain.eligibility.check import Eligibility, check_eligibility
 from compilegate.domain.workload.model import (
     Candidate,
     FactOverrides,

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from compilegate.adapters.fleet_table import DynamoDbFleet
+from compilegate.adapters.stores import DynamoDbFleet
 from compilegate.adapters.workload_files import make_bundle
 from compilegate.domain import naming
 from compilegate.domain.fleet.month import month_at

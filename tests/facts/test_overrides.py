@@ -8,7 +8,7 @@ from typing import cast
 import pytest
 
 from compilegate.domain.compilers import COMPILERS, Compiler
-from compilegate.domain.eligibility import check_eligibility
+from compilegate.domain.eligibility.check import check_eligibility
 from compilegate.domain.facts import Facts
 from compilegate.domain.workload.model import FactOverrides, Framework, OwnImage
 from compilegate.facts import load_facts

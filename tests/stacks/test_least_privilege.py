@@ -105,7 +105,7 @@ def in_code(owner: str, template: Template) -> list[Call]:
     return {
         "abort_trial": find,
         "acquire_lock": [stop, tag, *find],  # usecases/trial/lock.py: a lock that is taken over
-        "plan_trial": [  # usecases/spreads.py: what other workloads' trials have shown
+        "plan_trial": [  # usecases/planning.py: what other workloads' trials have shown
             Call("dynamodb:Query", table, {"dynamodb:LeadingKeys": ["fleet#0"]}),
         ],
         "open_canary": [answer],  # usecases/canary.py

@@ -24,7 +24,7 @@ from compilegate.adapters.yaml_document import load_yaml
 from compilegate.cli.check import Totals, line, show_eligibility, show_totals
 from compilegate.cli.plan import examples, show_plan
 from compilegate.domain.decision import Verdict
-from compilegate.domain.eligibility import check_eligibility
+from compilegate.domain.eligibility.check import check_eligibility
 from compilegate.domain.errors import CompilegateError, InvalidEvidenceError, InvalidInputError
 from compilegate.domain.flag import OFF, parse_flag
 from compilegate.domain.job_output import quality_run, speed_runs

@@ -288,15 +288,6 @@ def test_the_fleet_is_everyones_or_one_owners_with_its_last_seven_days(
     assert (NOW - 7 * DAY, NOW) == (shown.window.since, shown.window.until)
 
 
-def test_a_digest_of_another_week_is_of_the_seven_days_before(cloud: Any) -> None:
-    register(cloud, "bert", "ml")
-    for days in (1, 8, 9, 20):
-        ran(cloud, "bert", NOW - days * DAY, "baseline")
-
-    (digest,) = digests(cloud, until=NOW - 7 * DAY)
-    assert {"baseline": 2} == body(digest.notification)["figures"]["runs"]
-
-
 def test_beside_a_row_the_runs_of_the_week_are_read_and_those_that_may_have_ended_in_it(
     cloud: Any,
 ) -> None:

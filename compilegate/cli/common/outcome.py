@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from compilegate.domain.flag_change import TRAIN
 from compilegate.domain.formats import UNKNOWN, money, shown, significant
 from compilegate.domain.ledger_keys import FLAG_ENTRIES, TRIAL_ENTRIES
 from compilegate.domain.notes import Note, note_documents, read_notes
+from compilegate.domain.optional import map_optional
 from compilegate.domain.reasons import Reason
 from compilegate.domain.records.flags import HUMAN, Author
 from compilegate.domain.records.trials import FlagOutcome, GivenAnswer, TrialDecided
@@ -90,7 +91,7 @@ class Outcome:
     @cached_property
     def decision(self) -> Decision | None:
         """The decision, None when the trial failed."""
-        return None if self.recorded is None else read(Decision, self.recorded)
+        return map_optional(self.recorded, partial(read, Decision))
 
     @property
     def verdict(self) -> str:

@@ -15,8 +15,8 @@ from typing import Any
 
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.flag import STATES as FLAG_STATES
+from compilegate.domain.fleet.fold import urgency
 from compilegate.domain.fleet.month import Amount, Estimate
-from compilegate.domain.fleet.needs import urgency
 from compilegate.domain.fleet.row import NEEDS, NO_TRIAL, PHASES, STALE, UNREADABLE, Row
 from compilegate.domain.optional import without_none
 

@@ -180,6 +180,7 @@ def _proof_of(design: Design, quality: Metric, mode: str) -> Proof:
 
 # Instances of a type that training jobs may run at once, None where the quota is unknown.
 QuotaLookup = Callable[[str], int | None]
+NEVER_READ: QuotaLookup = dict[str, int]().get
 # One block stops most slow candidates; then come those up to the judge's next look, at most two.
 BLOCKS_PER_ROUND = 2
 # Iterations that an inline Map of Step Functions runs at once.
@@ -251,11 +252,6 @@ def waves(jobs: int, at_once: int) -> int:
 def unlimited(_instance_type: str) -> int | None:
     """A quota that holds every round."""
     return 10**9
-
-
-def unknown(_instance_type: str) -> int | None:
-    """A quota that was never read."""
-    return None
 
 
 def needs(

@@ -26,6 +26,7 @@ from compilegate.domain.planning.arms import (
 )
 from compilegate.domain.planning.estimate import (
     BLOCKS_PER_ROUND,
+    NEVER_READ,
     SHADOW,
     Estimate,
     Need,
@@ -39,7 +40,6 @@ from compilegate.domain.planning.estimate import (
     plan_proof,
     possible_rho,
     too_low,
-    unknown,
     unlimited,
 )
 from compilegate.domain.reasons import Reason
@@ -183,7 +183,7 @@ def plan_trial(
     facts: Facts,
     *,
     region: str,
-    quota: QuotaLookup = unknown,
+    quota: QuotaLookup = NEVER_READ,
     mode: str = SHADOW,
 ) -> Plan | Reason:
     """Plan the candidates that may be tried, or say why there is nothing to plan.

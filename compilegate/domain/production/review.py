@@ -21,7 +21,6 @@ from compilegate.domain.judging.probation import Judge
 from compilegate.domain.production import fingerprint, probation, slower
 from compilegate.domain.production.history import Promotion, WorkloadHistory
 from compilegate.domain.production.recent import Before
-from compilegate.domain.production.savings import applied
 from compilegate.domain.reasons import Reason
 from compilegate.domain.records.ledger import DamagedRecord
 from compilegate.domain.records.production import ProductionRun, Review, SpeedSum
@@ -107,7 +106,7 @@ def review_promotion(
         review = _reviewed(review, inputs, inputs.evidence, watched, decision)
         if document and decision:  # kept under the decision's id, so that it can be replayed
             name, trial = decision.decision_id, promotion.trial
-            records = (naming.probation_record(name), naming.probation_evidence_record(name))
+            records = naming.probation_records(name)
             said, shown = (naming.record_key(inputs.workload, trial, one) for one in records)
             review = replace(review, decision_id=name, decision_key=said, evidence_key=shown)
             decided = {**decision.to_dict(inputs.flag_name), "trial": trial}
@@ -202,7 +201,7 @@ def _is_restored(
     amiss = {name for review in reviews[stale[-1] :] for name in review.differs}
     mine = [run for run in today if run.arm == inputs.promotion.candidate]
     seen = set(compared.same) | ({probation.WATCHED} if mine else set())
-    if any(run.finished and applied(run) for run in mine):
+    if any(run.finished and run.result.get("applied") is True for run in mine):
         seen.add(probation.TREATMENT)
     return amiss <= seen
 

@@ -61,11 +61,6 @@ def work_of(run: ProductionRun) -> tuple[float, float, float] | None:
     return steps, samples, tokens
 
 
-def applied(run: ProductionRun) -> bool:
-    """Whether its own record says that the arm's change was applied."""
-    return run.result.get("applied") is True
-
-
 def failed(run: ProductionRun) -> bool:
     """Whether it did not train to its end; unknown of one that left no evidence."""
     return run.status != COMPLETED or run.result.get("finished") is False

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import Field, dataclass, fields
 from functools import cache
-from typing import Any, Self, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 from compilegate.domain import codec
 from compilegate.domain.errors import InvalidInputError, UnreadableRecordError, shown
@@ -20,17 +20,13 @@ LedgerRecordT = TypeVar("LedgerRecordT", bound="LedgerRecord")
 
 @dataclass(frozen=True)
 class LedgerRecord:
-    """Base of every kind of entry; ``at`` is when it was written, times are epoch seconds."""
+    """Base of every kind of entry; ``at`` is when it was written, times are epoch seconds.
 
-    @property
-    def kind(self) -> str:
-        """Which kind of entry it is: a constant of the class."""
-        raise NotImplementedError
+    ``key_form`` is the format of its sort keys, over its fields.
+    """
 
-    @property
-    def key_form(self) -> str:
-        """The format of its sort keys, over its fields: a constant of the class."""
-        raise NotImplementedError
+    kind: ClassVar[str]
+    key_form: ClassVar[str]
 
     @property
     def key(self) -> str:
@@ -40,7 +36,7 @@ class LedgerRecord:
     @classmethod
     def key_of(cls, **parts: object) -> str:
         """Sort key of the entry that has these fields."""
-        return str(cls.key_form).format(**parts)
+        return cls.key_form.format(**parts)
 
     def to_entry(self) -> dict[str, Any]:
         """The ledger entry."""

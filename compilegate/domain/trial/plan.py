@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from compilegate.domain import flag_change
+from compilegate.domain import flag_change, naming
 from compilegate.domain.codec import read
-from compilegate.domain.decision import SHADOW
+from compilegate.domain.decision import SHADOW, Verdict
+from compilegate.domain.errors import InvalidInputError
+from compilegate.domain.flag import Flag
 from compilegate.domain.notes import Note, read_notes
 from compilegate.domain.planning import rounds
-from compilegate.domain.planning.arms import CONTROL, ArmPlan, promoted
+from compilegate.domain.planning.arms import CANDIDATE, CONTROL, ArmPlan, promoted
 from compilegate.domain.production.history import DAY_SECONDS, WorkloadHistory
 from compilegate.domain.production.registration import Registration, TrainedJob
 from compilegate.domain.reasons import Reason
 from compilegate.domain.records.flags import FlagVersion
 from compilegate.domain.records.production import TRAIN
+from compilegate.domain.records.trials import TrialDecided
 from compilegate.domain.spreads import ASSUMED, Spreads
 from compilegate.domain.utc import minute
 from compilegate.domain.workload.model import BASELINE, HOUR, PREVIOUS, Training
@@ -230,3 +233,60 @@ def _why_not(
         "on from the other's: say so or not in training.starts_from"
     )
     return unsaid if training.unsaid_start else ""
+
+
+# The candidates that a person may turn on: those that decided trials have planned.
+
+
+@dataclass(frozen=True)
+class PlannedCandidate:
+    """A candidate as the newest trial that decided on it has planned it.
+
+    ``proven`` says whether that trial promoted this very candidate. ``details`` name the trial's
+    records.
+    """
+
+    name: str
+    trial: str
+    flag: Flag
+    verdict: str
+    proven: bool
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+
+def planned_candidates(
+    workload: str, planned: Iterable[tuple[TrialDecided, RecordedPlan]]
+) -> dict[str, PlannedCandidate]:
+    """Every candidate of a workload's decided trials, by name; the newest trial counts."""
+    candidates: dict[str, PlannedCandidate] = {}
+    for decided, plan in sorted(planned, key=lambda pair: pair[0].at, reverse=True):
+        details = {
+            "trial": decided.trial,
+            "decision_key": decided.decision_key,
+            "evidence_key": naming.record_key(workload, decided.trial, "evidence"),
+        }
+        for arm in plan.arms:
+            if arm.role != CANDIDATE or arm.name in candidates:
+                continue
+            candidates[arm.name] = PlannedCandidate(
+                name=arm.name,
+                trial=decided.trial,
+                flag=promoted(arm, plan.baseline, decision_id=decided.decision_id),
+                verdict=decided.verdict,
+                proven=(decided.verdict, decided.candidate) == (Verdict.PROMOTE, arm.name),
+                details=details,
+            )
+    return candidates
+
+
+def candidate_named(
+    name: str, candidates: Mapping[str, PlannedCandidate], workload: str
+) -> PlannedCandidate:
+    """The candidate of that name; raises InvalidInputError that names those there are."""
+    if name not in candidates:
+        fix = f"use one of {', '.join(sorted(candidates))}" if candidates else (
+            f"run a trial of {workload} first, so that its overrides are recorded"
+        )  # fmt: skip
+        problem = "is not a candidate that a decided trial of this workload has planned"
+        raise InvalidInputError(problem, field="--candidate", value=name, fix=fix)
+    return candidates[name]

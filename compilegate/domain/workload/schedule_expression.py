@@ -80,14 +80,14 @@ def _is_listed(text: str, low: int, high: int, words: Sequence[str]) -> bool:
     """Whether it is a comma list of ``*``, numbers or ranges, each perhaps with ``/step``."""
     numbers = {word: low + index for index, word in enumerate(words)}
 
-    def number(part: str) -> int | None:
-        value = numbers.get(part, int(part) if re.fullmatch(r"\d{1,4}", part) else None)
-        return value if value is not None and low <= value <= high else None
+    def is_number(part: str) -> bool:
+        is_figure = re.fullmatch(r"\d{1,4}", part)
+        return low <= numbers.get(part, int(part) if is_figure else low - 1) <= high
 
     def sound(item: str) -> bool:
         start, slash, step = item.partition("/")
         if slash and not re.fullmatch(r"[1-9]\d{0,3}", step):
             return False
-        return start == "*" or all(number(end) is not None for end in start.split("-", 1))
+        return start == "*" or all(map(is_number, start.split("-", 1)))
 
     return all(sound(item) for item in text.split(","))

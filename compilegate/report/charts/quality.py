@@ -15,7 +15,6 @@ from compilegate.domain.decision import (
 from compilegate.domain.formats import UNKNOWN, Format, count, duration, percent, significant
 from compilegate.domain.judging.evidence import FullRun
 from compilegate.domain.judging.measured import Measured, Reference
-from compilegate.domain.optional import with_known, without_none
 from compilegate.report import statements
 from compilegate.report.charts.figure import (
     DASHED,
@@ -89,7 +88,7 @@ def _finding(trial: TrialReport, reference: Reference | None, metric: str) -> st
 
 
 def _finished(runs: Sequence[FullRun]) -> list[tuple[FullRun, float]]:
-    return with_known(runs, lambda run: run.metric)
+    return [(run, run.metric) for run in runs if run.metric is not None]
 
 
 def _runs_figure(measured: Measured, reference: Reference | None) -> Figure:
@@ -103,7 +102,7 @@ def _runs_figure(measured: Measured, reference: Reference | None) -> Figure:
     values = [x for mark in marks if isinstance(mark, Points) for x in mark.x]
     if reference is not None:
         rules = _reference_rules(measured, reference)
-        values += without_none(rule.x for rule in rules)
+        values += [rule.x for rule in rules if rule.x is not None]
         marks = [*rules, *marks]
     scale = axis(measured.evidence.quality.metric, values, show=_figures(values))
     marks += row_names(names, scale.low)
@@ -231,7 +230,7 @@ def _loss_figure(
     title = "seconds of training" if over_time else "optimizer step"
     return Figure(
         axis(title, [x for line in lines for x in line.x], show=count, room=0.02),
-        axis("loss", without_none(y for line in lines for y in line.y), grid=True),
+        axis("loss", [y for line in lines for y in line.y if y is not None], grid=True),
         lines,
     )
 
@@ -241,8 +240,8 @@ def _coordinates(curve: Curve, *, over_time: bool) -> tuple[list[float], list[fl
     points = [
         (seconds if over_time else float(step), loss) for step, (loss, seconds) in curve.items()
     ]
-    placed = with_known(points, lambda point: point[0])
-    return [x for _, x in placed], [loss for (_, loss), _ in placed]
+    placed = [(x, loss) for x, loss in points if x is not None]
+    return [x for x, _ in placed], [loss for _, loss in placed]
 
 
 def _mean_curve(runs: Sequence[Curve]) -> Curve:
@@ -250,8 +249,8 @@ def _mean_curve(runs: Sequence[Curve]) -> Curve:
     if not runs:
         return {}
     reached = {step: [run[step] for run in runs if step in run] for step in runs[0]}
-    losses = {step: without_none(loss for loss, _ in at) for step, at in reached.items()}
-    times = {step: without_none(time for _, time in at) for step, at in reached.items()}
+    losses = {step: [loss for loss, _ in at if loss is not None] for step, at in reached.items()}
+    times = {step: [time for _, time in at if time is not None] for step, at in reached.items()}
     steps = [step for step in reached if len(losses[step]) == len(runs)]
     smoothed = smooth([statistics.fmean(losses[step]) for step in steps])
     timed = all(len(times[step]) == len(runs) for step in steps)
@@ -262,7 +261,8 @@ def _mean_curve(runs: Sequence[Curve]) -> Curve:
 def _loss_finding(measured: Measured, curves: Sequence[Sequence[Curve]]) -> str:
     ends = []
     for arm, runs in zip(measured.arms, curves, strict=True):
-        times = without_none(list(run.values())[-1][1] for run in runs if run)
+        last = [list(run.values())[-1][1] for run in runs if run]
+        times = [seconds for seconds in last if seconds is not None]
         if times:
             ends.append(f"{arm.name} {duration(statistics.fmean(times))}")
     if not ends:
@@ -294,18 +294,14 @@ def _figure(sizes: Sequence[LargerEvaluation], evaluation: float, training: floa
         words, named = f"{count(size.examples)} examples", row == 0
         runs = "over 500 runs" if size.runs is None else f"{count(size.runs)} runs"
         marks += [
-            _bar(0.0, own, row, "baseline", f"{words}: training {percent(own, 2)}",
-                 name="training itself" if named else ""),
-            _bar(own, own + added, row, arm_style(1).role,
-                 f"{words}: choice of examples {percent(added, 2)}",
-                 name="choice of examples" if named else ""),
+            Bar(0.0, own, row, 0.3, "baseline", f"{words}: training {percent(own, 2)}", full=True,
+                name="training itself" if named else ""),
+            Bar(own, own + added, row, 0.3, arm_style(1).role,
+                f"{words}: choice of examples {percent(added, 2)}", full=True,
+                name="choice of examples" if named else ""),
             Label(f"{words}: {runs}", 0.0, row, above=NAME_ABOVE),
         ]  # fmt: skip
     shares: Axis = axis(
         "share of today's variance", [1.0], show=lambda x: percent(x, 2), from_zero=True, room=0.02
     )
     return Figure(shares, rows_axis(len(sizes)), marks, height=ROW_PIXELS * len(sizes))
-
-
-def _bar(low: float, high: float, row: int, role: str, words: str, *, name: str) -> Bar:
-    return Bar(low, high, row, 0.3, role, words, full=True, name=name)

@@ -84,7 +84,7 @@ def _arm_marks(index: int, arm: MeasuredArm, value: float | None, ends: Ends | N
     if value is not None:
         words = f"{arm.name}: {significant(value)} samples/s"
         marks.append(Bar(0.0, value, index, 0.3, style.role, words))
-    if value is not None and ends is not None:
+    if ends is not None:
         marks.append(Interval(*ends, index, style.role))
     rates = {n: b.samples_per_second for n, b in arm.blocks.items() if b.samples_per_second}
     words_of = [f"block {n}: {significant(rate)} samples/s" for n, rate in rates.items()]

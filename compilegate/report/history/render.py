@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from compilegate.domain.arithmetic import mean
@@ -34,11 +34,11 @@ from compilegate.report.history.view import (
     MOST_LISTED,
     MOST_SHOWN,
     Event,
-    HistoryReport,
     HistoryView,
 )
 from compilegate.report.markup import (
     Download,
+    Page,
     csv_text,
     kept_at,
     markdown,
@@ -54,6 +54,13 @@ from compilegate.report.words import MetricCard, figures_of
 
 # Markdown keeps the end of a long history.
 MOST_EVENTS = 40
+
+
+@dataclass(frozen=True)
+class HistoryReport(Page):
+    """``headline`` is the history in one sentence."""
+
+    headline: str
 
 
 def render_history(view: HistoryView) -> HistoryReport:

@@ -164,7 +164,7 @@ def _of_a_trial(event: Callable[..., Event], record: Record) -> Iterator[Event]:
 
 def _event(view: HistoryView, record: Record, what: str, **values: Any) -> Event:
     """A line of the record's own kind, placed by when it was written, with what it holds."""
-    at, by = float(record.at), _person(getattr(record, "by", None) or "")
+    at, by = float(record.at), str(getattr(record, "by", None) or "").removeprefix(HUMAN)
     values = {**vars(record), "by": by, **values}
     event = Event(at, record.kind, "", place=view.place_at(at))
     row: dict[str, Any] = {key: fill(text, values) for key, text in event_row(what).items()}
@@ -205,7 +205,7 @@ def _registered(view: HistoryView, change: RegistrationChange) -> Event:
     names = ", ".join(str(one["field"]) for one in change.changes)
     schedule = (change.document or {}).get("schedule")
     if not change.active:
-        return event("retired", by=_person(change.by))
+        return event("retired", by=str(change.by).removeprefix(HUMAN))
     if fault:
         return event("fault", fault=fault)
     if fault == "":
@@ -227,7 +227,7 @@ def _flag_changed(view: HistoryView, version: FlagVersion) -> Event:
         view, version, by_hand if version.by_human else automatic,
         action=action, title=title, candidate=flag.candidate,
         reason=version.reason.rstrip("."),
-        replaced=replaced and _person(replaced.by),
+        replaced=replaced and replaced.by.removeprefix(HUMAN),
         replaced_reason=replaced and replaced.reason.rstrip("."),
         on=flag.enabled, off=not flag.enabled,
     )  # fmt: skip
@@ -251,7 +251,3 @@ def _reviewed(view: HistoryView, review: Review) -> Iterator[Event]:
     # Once cleared, an alarm is counted in every later review.
     if cleared and ("alarm_cleared" not in codes_before or "alarm" in codes_before - review.codes):
         yield replace(_event(view, review, "cleared", cleared=cleared), place=place)
-
-
-def _person(by: str | None) -> str:
-    return str(by).removeprefix(HUMAN)

@@ -67,16 +67,6 @@ class Event:
 
 
 @dataclass(frozen=True)
-class HistoryReport:
-    """``html`` needs no other file; ``headline`` is its one sentence."""
-
-    html: str
-    markdown: str
-    json: str
-    headline: str
-
-
-@dataclass(frozen=True)
 class Standard:
     """The rolling baseline that a run stands against; None where there is none yet."""
 

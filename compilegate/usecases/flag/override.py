@@ -10,7 +10,7 @@ from compilegate.domain import flag_change, ledger_keys
 from compilegate.domain.claims import command_at
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.flag import Flag
-from compilegate.domain.trial.planned_candidates import (
+from compilegate.domain.trial.plan import (
     PlannedCandidate,
     candidate_named,
     planned_candidates,

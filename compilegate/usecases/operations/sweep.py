@@ -22,10 +22,9 @@ from compilegate.ports import Services, Topic, TrainingLogs
 from compilegate.report.notifications.production import swept as swept_message
 from compilegate.usecases.fleet.repair import RowRepair, measure_repairs
 from compilegate.usecases.metrics import measure
-from compilegate.usecases.operations.left_jobs import Suspect, left_by
-from compilegate.usecases.operations.look import Look, day_by_ledger, look_at
+from compilegate.usecases.operations.look import Look, Suspect, day_by_ledger, left_by, look_at
 from compilegate.usecases.production.record_run import record_ended_execution
-from compilegate.usecases.records import at_once, for_each_workload, try_each, workload_names
+from compilegate.usecases.records import at_once, try_each, workload_names
 from compilegate.usecases.trial.abort_trial import abort_trial, clean_up_after
 
 FIGURES = {
@@ -68,13 +67,14 @@ Around = tuple[Sequence[tuple[str, str]], Sequence[Look]]
 
 def look_around(services: Services) -> Around:
     """Each locked workload with the execution that holds it, and a look at every ledger."""
-    locks = services.locks.holders(workload_names(services.store))
+    names = workload_names(services.store)
+    locks = {lock.workload: lock.owner for lock in services.locks.locks_of(names)}
     rows = RowRepair(services)
 
     def look(workload: str) -> Look:
         return look_at(workload, locks.get(workload), rows, services)
 
-    return sorted(locks.items()), for_each_workload(look, services.store)
+    return sorted(locks.items()), at_once(look, names)
 
 
 def sweep(
@@ -189,9 +189,8 @@ def _record_lost_runs(
 
     def record(begun: BegunRun) -> bool:
         end = end_of(begun.execution)
-        if end.status not in orphans.ENDED_BADLY:
-            return False
-        if end.at < now - LOOK_BACK_SECONDS or not orphans.is_over(end, now, grace_seconds):
+        lost = end.status in orphans.ENDED_BADLY and end.at >= now - LOOK_BACK_SECONDS
+        if not (lost and orphans.is_over(end, now, grace_seconds)):
             return False
         return bool(record_ended_execution({"detail": end.detail}, services=services)["recorded"])
 
@@ -215,12 +214,11 @@ def _end_lost_trials(
 
     def end_trial(started: TrialStarted) -> bool:
         end = end_of(started.execution)
-        if not orphans.lacks_clean_up(started.execution, end, services.settings.stage):
-            return False
-        if not orphans.is_over(end, services.clock.now(), grace_seconds):
-            return False
-        abort_trial({"detail": end.detail}, services=services)
-        return True
+        lost = orphans.lacks_clean_up(started.execution, end, services.settings.stage)
+        if lost and orphans.is_over(end, services.clock.now(), grace_seconds):
+            abort_trial({"detail": end.detail}, services=services)
+            return True
+        return False
 
     return try_each(without_end, end_trial)
 
@@ -236,7 +234,7 @@ def measure_day(*, services: Services, looks: Iterable[Look] = ()) -> DayFigures
     def day(workload: str) -> DayFigures:
         return seen.get(workload) or day_by_ledger(workload, services)
 
-    total = sum(for_each_workload(day, services.store), DayFigures())
+    total = sum(at_once(day, workload_names(services.store)), DayFigures())
     values = asdict(total)
     figures = {metric: values[name] for name, metric in FIGURES.items()}
     measure(figures, "the figures of the last 24 hours", services)

@@ -29,11 +29,12 @@ from compilegate.report.notifications.weekly_digest import digest, is_quiet
 from compilegate.usecases.records import (
     UNREADABLE,
     Trial,
+    at_once,
     find_decision,
-    for_each_workload,
     load_registration,
     load_spec,
     try_each,
+    workload_names,
 )
 
 logger = logging.getLogger("compilegate")
@@ -57,15 +58,13 @@ class Digest:
     quiet: bool
 
 
-def digests(
-    services: Services, *, until: float | None = None, owner: str | None = None
-) -> list[Digest]:
-    """The digest of every owner, or of one, over the seven days before ``until`` (epoch seconds).
+def digests(services: Services, *, owner: str | None = None) -> list[Digest]:
+    """The digest of every owner, or of one, over the last seven days.
 
     A workload whose records cannot be read is named in its owner's digest, and in that of
     workloads without an owner where the owner is unknown as well.
     """
-    end = services.clock.now() if until is None else until
+    end = services.clock.now()
     window = TimeWindow(end - WEEK_SECONDS, end)
     owners = _read_all(services, window)
     chosen = owners if owner is None else {owner: owners.get(owner, _Owned())}
@@ -113,7 +112,7 @@ def _read_all(services: Services, window: TimeWindow) -> dict[str | None, _Owned
     owners: dict[str | None, _Owned] = defaultdict(_Owned)
     rows = {row.workload: row for row in services.fleet.rows().read}
     read_one = partial(_read, rows=rows, services=services, window=window)
-    for owner, read in for_each_workload(read_one, services.store):
+    for owner, read in at_once(read_one, workload_names(services.store)):
         if read != _Owned():
             owners[owner].summaries += read.summaries
             owners[owner].unread += read.unread

@@ -24,8 +24,8 @@ from compilegate.domain.records.flags import FlagVersion
 from compilegate.domain.records.production import Review
 from compilegate.domain.trial.plan import RecordedPlan
 from compilegate.ports import ObjectStore, Services
-from compilegate.report.history.render import render_history
-from compilegate.report.history.view import HistoryReport, HistoryView
+from compilegate.report.history.render import HistoryReport, render_history
+from compilegate.report.history.view import HistoryView
 from compilegate.report.notifications.review import ReviewNews, paragraphs, subject
 from compilegate.report.render import Report, render
 from compilegate.usecases import records, reports
@@ -80,14 +80,9 @@ def history_page(workload: str, services: Services) -> HistoryReport:
 
 def write_history(workload: str, services: Services) -> str:
     """Leave the page where people find it; returns its link, or its S3 URI where there is none."""
-    texts = page_texts(history_page(workload, services))
+    texts = history_page(workload, services).texts
     place, link = records.save_pages(texts, partial(naming.history_key, workload), services)
     return link or place
-
-
-def page_texts(page: HistoryReport) -> dict[str, str]:
-    """The page's texts by their ending."""
-    return {"html": page.html, "md": page.markdown, "json": page.json}
 
 
 def _evidence(promotion: FlagVersion, history: WorkloadHistory, store: ObjectStore) -> Any:

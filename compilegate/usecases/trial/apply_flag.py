@@ -15,6 +15,7 @@ from compilegate.domain.flag import Flag
 from compilegate.domain.flag_change import EVALUATE
 from compilegate.domain.judging.evidence_file import read_evidence, recorded_spend
 from compilegate.domain.judging.whole_job import measured_spreads
+from compilegate.domain.optional import map_optional
 from compilegate.domain.planning.arms import promoted
 from compilegate.domain.records.flags import FlagVersion
 from compilegate.domain.records.trials import FlagOutcome, GivenAnswer, TrialDecided, TrialStarted
@@ -76,8 +77,8 @@ def apply_flag(event: Mapping[str, Any], *, services: Services) -> dict[str, Any
     trial, key, store = Trial.from_event(event), str(event["decision_key"]), services.store
     decision, approval = load_decision(store, key), approval_of(trial, services.ledger)
     answer = approval.answer if approval else None
-    is_approved = answer is not None and answer.approved
-    approved = is_approved or not needs_approval(trial, decision, store)
+    given = map_optional(answer, lambda one: GivenAnswer(one.approved, one.by, one.at, one.reason))
+    approved = bool(given and given.approved) or not needs_approval(trial, decision, store)
     if decision.flag_action is FlagAction.KEEP or not approved:
         made = Changed(False, *latest_flag(trial.workload, services))
     else:
@@ -102,13 +103,10 @@ def apply_flag(event: Mapping[str, Any], *, services: Services) -> dict[str, Any
                 "trial": trial.trial,
                 "decision_key": key,
                 "evidence_key": trial.record_key("evidence"),
-                "approved_by": None if answer is None else answer.by,
+                "approved_by": given.by if given else None,
             },
         )
         made = change_flag(trial.workload, change, services=services)
-    recorded_answer = None
-    if answer is not None:
-        recorded_answer = GivenAnswer(answer.approved, answer.by, answer.at, answer.reason)
     document = write(
         FlagOutcome(
             changed=made.changed,
@@ -117,7 +115,7 @@ def apply_flag(event: Mapping[str, Any], *, services: Services) -> dict[str, Any
             approved=approved,
             overrode=made.overrode,
             held_by=made.held_by,
-            approval=recorded_answer,
+            approval=given,
         )
     )
     save_record(store, trial, "flag", document)

@@ -9,7 +9,7 @@ from typing import Any
 
 from compilegate.cli.check import first_stop
 from compilegate.domain.economics import Range
-from compilegate.domain.eligibility import Eligibility, EligibilityVerdict, check_eligibility
+from compilegate.domain.eligibility.check import Eligibility, EligibilityVerdict, check_eligibility
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.utc import iso
 from compilegate.domain.workload.file import parse_workload

@@ -13,7 +13,7 @@ from typing import Any
 
 from compilegate.adapters.workload_files import TO_DO
 from compilegate.adapters.yaml_document import plain_value
-from compilegate.domain.eligibility import check_eligibility
+from compilegate.domain.eligibility.check import check_eligibility
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.formats import money
 from compilegate.domain.naming import LAUNCHER

@@ -32,7 +32,7 @@ from compilegate.cli.plan import full_runs
 from compilegate.cli.trials import NO_STEP
 from compilegate.domain.argument_text import argument
 from compilegate.domain.compilers import compiler_named
-from compilegate.domain.eligibility import blocking, check_eligibility
+from compilegate.domain.eligibility.check import blocking, check_eligibility
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.formats import clock, plural
 from compilegate.domain.naming import LAUNCHER

@@ -137,13 +137,18 @@ def _wait(
 
 def _deployment(cloud: Cloud) -> Deployment:
     production, services = cloud.production, cloud.services
+
+    def locks() -> list[tuple[str, str]]:
+        held = services.locks.locks_of(workload_names(services.store))
+        return [(lock.workload, lock.owner) for lock in held]
+
     return Deployment(
         services=services,
         trials=cloud.executions,
         runs=production.executions,
         schedules=production.schedules,
         listing=cast("JobListing", services.jobs),
-        locks=lambda: list(services.locks.holders(workload_names(services.store)).items()),
+        locks=locks,
     )
 
 

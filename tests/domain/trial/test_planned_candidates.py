@@ -8,9 +8,9 @@ import pytest
 
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.records.trials import TrialDecided
-from compilegate.domain.trial.plan import RecordedPlan
-from compilegate.domain.trial.planned_candidates import (
+from compilegate.domain.trial.plan import (
     PlannedCandidate,
+    RecordedPlan,
     candidate_named,
     planned_candidates,
 )

@@ -15,8 +15,7 @@ from compilegate.domain.production.history import WorkloadHistory
 from compilegate.domain.records.production import RegistrationChange
 from compilegate.ports import FleetTable, Ledger, Services
 from compilegate.usecases.fleet import project as module
-from compilegate.usecases.fleet.project import ATTEMPTS, project
-from compilegate.usecases.fleet.read_rows import read_fleet
+from compilegate.usecases.fleet.project import ATTEMPTS, project, read_fleet
 from tests.fakes import MemoryFleet, MemoryLedger, MemoryStore, services
 from tests.usecases.production_ledger import (
     DAY,

@@ -7,8 +7,8 @@ import pytest
 from compilegate.domain.fleet.row import UNREADABLE, Row
 from compilegate.domain.records.trials import TrialFailed
 from compilegate.ports import Services
-from compilegate.usecases.fleet import read_rows
-from compilegate.usecases.fleet.read_rows import Fleet, read_fleet
+from compilegate.usecases.fleet import project as read_rows
+from compilegate.usecases.fleet.project import Fleet, read_fleet
 from tests.fakes import MemoryFleet, services
 
 DAMAGED, NEWER = "{", '{"schema": 99, "fold": 1}'
