@@ -77,8 +77,8 @@ def apply_flag(event: Mapping[str, Any], *, services: Services) -> dict[str, Any
     trial, key, store = Trial.from_event(event), str(event["decision_key"]), services.store
     decision, approval = load_decision(store, key), approval_of(trial, services.ledger)
     answer = approval.answer if approval else None
-    given = map_optional(answer, lambda one: GivenAnswer(one.approved, one.by, one.at, one.reason))
-    approved = bool(given and given.approved) or not needs_approval(trial, decision, store)
+    reply = map_optional(answer, lambda one: GivenAnswer(one.approved, one.by, one.at, one.reason))
+    approved = bool(reply and reply.approved) or not needs_approval(trial, decision, store)
     if decision.flag_action is FlagAction.KEEP or not approved:
         made = Changed(False, *latest_flag(trial.workload, services))
     else:
@@ -103,7 +103,7 @@ def apply_flag(event: Mapping[str, Any], *, services: Services) -> dict[str, Any
                 "trial": trial.trial,
                 "decision_key": key,
                 "evidence_key": trial.record_key("evidence"),
-                "approved_by": given.by if given else None,
+                "approved_by": reply.by if reply else None,
             },
         )
         made = change_flag(trial.workload, change, services=services)
@@ -115,7 +115,7 @@ def apply_flag(event: Mapping[str, Any], *, services: Services) -> dict[str, Any
             approved=approved,
             overrode=made.overrode,
             held_by=made.held_by,
-            approval=given,
+            approval=reply,
         )
     )
     save_record(store, trial, "flag", document)
