@@ -128,6 +128,8 @@ class Reader:
             if _number(one.get("Value")) is not None
         )
         places = dict(_places(record))
+        # In network isolation that is a path in the container, to which the channel is copied.
+        named = _unquoted(kept.get(SOURCE_SETTING)) or dict(environment).get(SOURCE_VARIABLE, "")
         retained = _map(record, "WarmPoolStatus").get("ResourceRetainedBillableTimeInSeconds")
         return Job(
             name=name,
@@ -140,9 +142,7 @@ class Reader:
             retained=_number(retained) or 0.0,
             instances=self._one(instances),
             spot=record.get("EnableManagedSpotTraining") is True,
-            source=_unquoted(kept.get(SOURCE_SETTING))
-            or dict(environment).get(SOURCE_VARIABLE, "")
-            or places.get(CODE, ""),
+            source=named if named.startswith("s3://") else places.get(CODE, named),
             drivers=places.get(DRIVER, ""),
             metrics=metrics,
             setup=setup,

@@ -346,9 +346,20 @@ for epoch in range(3):
 """
 
 
-def test_the_code_fills_what_jobs_do_not_say(discover, tmp_path):
-    source = {"sagemaker_submit_directory": '"s3://code/x/sourcedir.tar.gz"'}
-    jobs = daily(names_of("sdk v2", "plain"), settings=source)
+ISOLATED = [*channels("s3://data/docs/"), *channels("s3://code/x/sourcedir.tar.gz", "code")]
+
+
+@pytest.mark.parametrize(
+    ("directory", "changes"),
+    [
+        ("s3://code/x/sourcedir.tar.gz", {}),
+        ("/opt/ml/input/data/code/sourcedir.tar.gz", {"InputDataConfig": ISOLATED}),
+    ],
+    ids=["bundle", "network isolation"],
+)
+def test_the_code_fills_what_jobs_do_not_say(discover, tmp_path, directory, changes):
+    source = {"sagemaker_submit_directory": json.dumps(directory)}
+    jobs = daily(names_of("sdk v2", "plain"), settings=source, **changes)
     packed = {"s3://code/x/sourcedir.tar.gz": bundle(**{"train.py": SCRIPT})}
     (row,) = discover(AccountInMemory({REGION: jobs}))["workloads"]
     assert {"training.batch_size", "training.source_dir"} <= {*row["unknown"]}
