@@ -389,8 +389,11 @@ def _check_script(name: str, field: str, source_dir: Path) -> None:
 # The source bundle of a workload: the same files make the same bytes on every machine.
 
 RUNTIME = PROJECT / "training" / RUNTIME_PACKAGE
-SKIPPED_FOLDERS = ("__pycache__",)
+SKIPPED_FOLDERS = ("__pycache__", "compilegate-reports")
 SKIPPED_SUFFIXES = (".pyc", ".pyo")
+# A file with all of these keys is a workload file. To change it does not change the code.
+OF_A_WORKLOAD = {"schema", "framework", "training", "schedule", "quality"}
+_TOP_KEY = re.compile(rb"^(\w+):", re.MULTILINE)
 DIGEST_LENGTH = 12
 
 
@@ -413,7 +416,7 @@ def make_bundle(source_dir: Path, *, runtime: Path = RUNTIME) -> Bundle:
     Raises EnvironmentNotReadyError when the recorder is not where it is installed, and
     InvalidInputError for a link to what lies outside the folder, which would be uploaded too.
     """
-    files = files_under(source_dir)
+    files = {name: path for name, path in files_under(source_dir).items() if not _is_workload(path)}
     inside = source_dir.resolve()
     for name, path in files.items():
         if not path.resolve().is_relative_to(inside):
@@ -449,8 +452,14 @@ def _digest(plain: bytes) -> str:
     return hashlib.sha256(plain).hexdigest()[:DIGEST_LENGTH]
 
 
+def _is_workload(path: Path) -> bool:
+    if path.suffix not in (".yaml", ".yml"):
+        return False
+    return {key.decode() for key in _TOP_KEY.findall(path.read_bytes())} >= OF_A_WORKLOAD
+
+
 def files_under(folder: Path) -> dict[str, Path]:
-    """Relative name to path of every file but hidden ones and compiled Python."""
+    """Relative name to path of every file but hidden ones, compiled Python and saved reports."""
     files = {}
     for path in sorted(folder.rglob("*")):
         parts = path.relative_to(folder).parts

@@ -169,3 +169,17 @@ def test_relative_paths_may_start_beside_the_workload_file(tmp_path: Path) -> No
 
     assert tmp_path / "training" == workload.source_dir
     assert {"train": tmp_path / "data" / "train"} == workload.local_inputs
+
+
+def test_workload_files_and_reports_in_the_folder_are_no_code(tmp_path: Path) -> None:
+    folder = source(tmp_path)
+    alone = make_bundle(folder, runtime=tmp_path / "runtime")
+    (folder / "compilegate-reports" / "job-1").mkdir(parents=True)
+    (folder / "compilegate-reports" / "job-1" / "report.html").write_text("a report")
+    (folder / "job.yaml").write_text(write_project(tmp_path / "team").read_text())
+    beside = make_bundle(folder, runtime=tmp_path / "runtime")
+    (folder / "settings.yaml").write_text("schema: 1\ntraining:\n  steps: 3\nquality: high\n")
+    with_settings = make_bundle(folder, runtime=tmp_path / "runtime")
+
+    assert alone == beside
+    assert {"settings.yaml"} == set(with_settings.names) - set(alone.names)

@@ -142,7 +142,7 @@ class Training(Section):
     start alike.
     """
 
-    source_dir: str = key("folder of the code, uploaded as a whole", form=names.SOURCE_DIR)
+    source_dir: str = key("folder of the code, uploaded, but workload files", form=names.SOURCE_DIR)
     entry_point: str = key(_ENTRY_POINT)
     instance_type: str = key(_INSTANCE_TYPE)
     instance_count: int = key(_INSTANCE_COUNT)
