@@ -59,11 +59,13 @@ def test_every_error_is_what_one_sees(invoke: Any, monkeypatch: pytest.MonkeyPat
     todo = invoke(account, "check", "jobs").stderr
     account.denied.add("ListTrainingJobs")
     denied = invoke(account, "discover").stderr
+    empty = invoke(AccountInMemory({}), "discover", "--to", "empty").stdout.splitlines()[-1]
     account.unreached = {"eu-west-9"}
     unreached = invoke(account, "discover", "--region", "eu-west-9").stderr
     fresh = reason("bootstrap_missing", place=REGION).message
     (quota,) = examine_quotas({"ml.g5.xlarge": 0}, [Demand("bert-docs", "ml.g5.xlarge", 1)])
 
+    assert f'"{empty}"' in PAGE
     assert SAID == [
         " ".join(text.split())
         for text in (

@@ -134,7 +134,8 @@ def _metrics(job: Job) -> Seen:
 
 def _search_record(job: Job) -> Seen | None:
     """Whether ``discover`` reads the same of Search's record as of DescribeTrainingJob's answer."""
-    record = next((one for one in job.searched if one["TrainingJobName"] == job.name), None)
+    every = job.searched or ()
+    record = next((one for one in every if one["TrainingJobName"] == job.name), None)
     if record is None:
         return None
     # A name that discover does not leave out; no tags, for DescribeTrainingJob has none.
@@ -147,7 +148,9 @@ def _search_record(job: Job) -> Seen | None:
     return _seen(same, "as described, with tags", "otherwise", f"tags {', '.join(tags) or 'none'}")
 
 
-def _search_times(job: Job) -> Seen:
+def _search_times(job: Job) -> Seen | None:
+    if job.searched is None:
+        return None
     names = [one["TrainingJobName"] for one in job.searched]
     return _seen(names == [job.name], "found alone", "not alone", ", ".join(names) or "no job")
 

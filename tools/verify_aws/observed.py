@@ -37,9 +37,9 @@ class Job:
     its output prefix, ``checkpoints`` those below its checkpoint prefix, ``summaries`` the names
     of the evidence in its output data. ``report`` is what the probe printed, empty for the
     other jobs.
-    ``searched`` are Search's records of the jobs created in the same second, ``gpu_percent`` the
-    points of CloudWatch's ``GPUUtilization``. ``copied_while_training`` is None where that was
-    not looked at.
+    ``searched`` are Search's records of the jobs created in the same second, None where it was
+    refused, and ``gpu_percent`` the points of CloudWatch's ``GPUUtilization``.
+    ``copied_while_training`` is None where that was not looked at.
     """
 
     request: Mapping[str, Any]
@@ -50,7 +50,7 @@ class Job:
     checkpoints: Sequence[str] = ()
     summaries: Sequence[str] = ()
     report: Mapping[str, Any] = field(default_factory=dict)
-    searched: Sequence[Mapping[str, Any]] = ()
+    searched: Sequence[Mapping[str, Any]] | None = None
     gpu_percent: Sequence[float] = ()
     copied_while_training: bool | None = None
 

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from botocore.exceptions import ClientError
+
 from compilegate.adapters.job_outputs import read_output
 from compilegate.adapters.sagemaker import IamJobRoles
 from compilegate.adapters.state_machines import ExecutionState, StepFunctionsExecutions
@@ -146,7 +148,10 @@ class Verification:
         )
 
     def _discovered(self, job: Job) -> Job:
-        """The job with what ``discover`` would read of it; Search may lag behind the service."""
+        """The job with what ``discover`` would read of it; Search may lag behind the service.
+
+        Credentials that may deploy may still lack these calls; what they would show is not seen.
+        """
 
         def listed() -> bool:
             return any(
@@ -154,10 +159,15 @@ class Verification:
                 for one in self.account.jobs_created(created)
             )
 
-        created = job.described["CreationTime"]
-        self.account.wait_for(listed, self.pace.message)
-        busy = self.account.gpu_percent(job.name, created, job.described["LastModifiedTime"])
-        return replace(job, searched=self.account.jobs_created(created), gpu_percent=busy)
+        created, searched = job.described["CreationTime"], job
+        try:
+            self.account.wait_for(listed, self.pace.message)
+            searched = replace(job, searched=self.account.jobs_created(created))
+            busy = self.account.gpu_percent(job.name, created, job.described["LastModifiedTime"])
+        except ClientError as error:
+            self.say(f"  {error}")
+            return searched
+        return replace(searched, gpu_percent=busy)
 
     def _summaries(self, uri: str) -> tuple[str, ...]:
         """Names of the evidence in a job's output data."""
