@@ -321,6 +321,11 @@ class JobOutputs(Protocol):
     def full_run(self, uri: str, job: str, metric: str, *others: str) -> FullRun:
         """A trial's full run, by the s3:// URI of its output; a missing output is invalid."""
 
+    def paired_runs(
+        self, uri: str, job: str, metric: str, *others: str
+    ) -> Mapping[tuple[int, str], FullRun]:
+        """The whole runs of a job of pairs, by place and arm."""
+
     def production_run(
         self, described: Mapping[str, Any], metric: str, *others: str
     ) -> JobEvidence:

@@ -24,6 +24,7 @@ from compilegate.domain.job_output import (
     JobOutput,
     Steps,
     is_evidence,
+    paired_runs,
     quality_run,
     speed_runs,
 )
@@ -250,13 +251,13 @@ MOST_LINES = 2_000_000
 MOST_SEGMENT_LINES = 200_000
 MOST_EVIDENCE = 10_000
 EVIDENCE = "files of evidence"
-FULL_STEPS = FULL.removesuffix(SUMMARY) + STEPS
+WHOLE_RUNS = (FULL.removesuffix(SUMMARY) + STEPS, "evidence/run-")
 # What of a summary is read; the rest is a team's to look at, and not kept.
 READ = frozenset({
     "schema", "seed", "finished", "compiler", "metrics", "outcomes", "fingerprint", "equivalence",
     "numerics", "initial_loss", "initial_weights_sha256", "final_weights_sha256",
     "final_start_sha256", "peak_memory_gib", "reason", "wall_seconds", "steps", "seconds",
-    "full_run_steps", "examining", "profile",
+    "full_run_steps", "examining", "profile", "process_seconds",
 })  # fmt: skip
 logger = logging.getLogger("compilegate")
 
@@ -272,6 +273,11 @@ class StoredOutputs:
 
     def full_run(self, uri: str, job: str, metric: str, *others: str) -> FullRun:
         return quality_run(self._left(uri), job=job, metric=metric, others=others)
+
+    def paired_runs(
+        self, uri: str, job: str, metric: str, *others: str
+    ) -> Mapping[tuple[int, str], FullRun]:
+        return paired_runs(self._left(uri), job=job, metric=metric, others=others)
 
     def production_run(
         self, described: Mapping[str, Any], metric: str, *others: str
@@ -342,7 +348,8 @@ def _evidence(archived: Iterable[ArchivedFile]) -> JobOutput:
         else:
             steps_size += file.size
             bound(file.name, steps_size, LARGEST_STEPS)
-            most = MOST_LINES if file.name == FULL_STEPS else MOST_SEGMENT_LINES
+            is_full = file.name.startswith(WHOLE_RUNS)
+            most = MOST_LINES if is_full else MOST_SEGMENT_LINES
             steps[file.name] = read_steps(file.lines(LONGEST_LINE), most - lines)
             lines += len(steps[file.name].seconds)
     return JobOutput(summaries, steps)

@@ -17,6 +17,7 @@ from typing import Any
 
 from compilegate.domain.errors import InvalidEvidenceError, shown
 from compilegate.domain.fields import LARGEST
+from compilegate.domain.formats import number
 from compilegate.domain.judging.evidence import FullRun, SpeedRun, reported
 from compilegate.domain.judging.evidence_file import read_full_run, read_speed_run
 from compilegate.domain.judging.outcomes import outcomes_document
@@ -25,6 +26,8 @@ from compilegate.domain.outside import shorten
 BLOCK = re.compile(r"evidence/block-([0-9]{1,6})/([a-z0-9-]{1,64})/summary\.json")
 COLD = re.compile(r"evidence/cold/([a-z0-9-]{1,64})/summary\.json")
 FULL = "evidence/summary.json"
+# A whole run among those of a job of pairs, by its place in the job.
+PAIRED = re.compile(r"evidence/run-([0-9]{1,2})/([a-z0-9-]{1,64})/summary\.json")
 CURVE_POINTS = 200
 SUMMARY = "summary.json"
 STEPS = "steps.jsonl"
@@ -132,7 +135,23 @@ class JobOutput:
 
 def is_evidence(summary: str) -> bool:
     """Whether the recorder writes a summary of that name."""
-    return summary == FULL or any(kind.fullmatch(summary) for kind in (BLOCK, COLD))
+    return summary == FULL or any(kind.fullmatch(summary) for kind in (BLOCK, COLD, PAIRED))
+
+
+def paired_runs(
+    output: JobOutput, *, job: str, metric: str, others: Sequence[str] = ()
+) -> dict[tuple[int, str], FullRun]:
+    """The whole runs of a job of pairs, by place and arm.
+
+    ``job_seconds`` are those for which its process lived.
+    """
+    runs = {}
+    for name, summary in output.summaries.items():
+        if match := PAIRED.fullmatch(name):
+            run = quality_run(output, job=job, metric=metric, others=others, name=name)
+            seconds = number(summary.get("process_seconds"))
+            runs[int(match[1]), match[2]] = run.recorded_as(job_seconds=seconds)
+    return runs
 
 
 def speed_runs(output: JobOutput, *, job: str) -> Iterator[tuple[str, SpeedRun]]:
@@ -168,14 +187,17 @@ def speed_runs(output: JobOutput, *, job: str) -> Iterator[tuple[str, SpeedRun]]
         yield arm, read_speed_run(record, job)
 
 
-def quality_run(output: JobOutput, *, job: str, metric: str, others: Sequence[str] = ()) -> FullRun:
+def quality_run(
+    output: JobOutput, *, job: str, metric: str, others: Sequence[str] = (), name: str = FULL
+) -> FullRun:
     """The run of a full job; its position in time is given when it is recorded.
 
-    ``others`` are the metrics that it may lack: the judge names those that it does.
+    ``others`` are the metrics that it may lack: the judge names those that it does. ``name`` is
+    that of its summary.
 
     It is ``examining`` where the job ended in the equivalence check, after the run.
     """
-    summary = output.summary(FULL)
+    summary = output.summary(name)
     metrics = _section(summary, "metrics", job)
     finished = summary.get("finished") is True
     if finished and metrics.get(metric) is None:
@@ -186,7 +208,7 @@ def quality_run(output: JobOutput, *, job: str, metric: str, others: Sequence[st
             fix="name a metric that the script records, or give launch.py the line that prints it "
             "in the hyperparameter metric_patterns",
         )
-    steps = output.steps_beside(FULL)
+    steps = output.steps_beside(name)
     record = {
         **_common(summary, job),
         **output.identity,
@@ -206,7 +228,7 @@ def quality_run(output: JobOutput, *, job: str, metric: str, others: Sequence[st
         **_checks(summary),
     }
     if others:
-        record["metrics"] = {name: reported(metrics.get(name)) for name in others if finished}
+        record["metrics"] = {other: reported(metrics.get(other)) for other in others if finished}
     if finished and summary.get("examining") is True:
         record["examining"] = True
     outcomes = summary.get("outcomes")

@@ -81,7 +81,7 @@ SEED_DIGITS = 10
 _BASE36 = RETRY_DIGITS
 _RUN = re.compile(
     r"s(?P<speed>\d+)(?:(?P<group>[a-z])(?P<block>\d+))?"
-    r"|q(?P<round>\d+)(?P<arm>[a-z])(?P<seed>\d+)"
+    r"|q(?P<round>\d+)(?P<arm>[a-zA-Z])(?P<seed>\d+)"
 )
 
 
@@ -91,7 +91,8 @@ class RunId:
 
     A speed job carries every arm of its round that shares its nodes: ``group`` 0 is the
     baseline's. ``block`` is the only one that it measures, None where it measures several.
-    Arm 0 is the baseline.
+    Arm 0 is the baseline. A job of ``pairs`` has whole runs of a candidate and the baseline; the
+    seed is the candidate's first.
     """
 
     text: str
@@ -100,6 +101,7 @@ class RunId:
     seed: int | None
     group: int = 0
     block: int | None = None
+    pairs: bool = False
 
     @property
     def is_speed(self) -> bool:
@@ -183,15 +185,16 @@ def speed_run(round_number: int, group: int = 0, block: int | None = None) -> st
     return f"s{round_number}{string.ascii_lowercase[group]}{block}"
 
 
-def quality_run(round_number: int, arm_index: int, seed: int) -> str:
-    """Run id of a full run: round, arm letter and seed.
+def quality_run(round_number: int, arm_index: int, seed: int, *, pairs: bool = False) -> str:
+    """Run id of a full run: round, arm letter and seed; of a job of pairs with a capital letter.
 
     The round makes it unique: what a round had to stop may be requested again, and SageMaker
     never forgets a job's name.
     """
     if not (0 <= round_number < 10**ROUND_DIGITS and 0 <= seed < 10**SEED_DIGITS):
         raise ValueError(f"round {round_number} or seed {seed} does not fit a job's name")
-    return f"q{round_number}{string.ascii_lowercase[arm_index]}{seed}"
+    letters = string.ascii_uppercase if pairs else string.ascii_lowercase
+    return f"q{round_number}{letters[arm_index]}{seed}"
 
 
 def parse_run(run: str) -> RunId:
@@ -200,8 +203,9 @@ def parse_run(run: str) -> RunId:
     if not match:
         raise ValueError(f"{run!r} is not a run id")
     if not match["speed"]:
-        arm_index = string.ascii_lowercase.index(match["arm"])
-        return RunId(run, int(match["round"]), arm_index, int(match["seed"]))
+        letter, number, seed = match["arm"], int(match["round"]), int(match["seed"])
+        arm_index = string.ascii_lowercase.index(letter.lower())
+        return RunId(run, number, arm_index, seed, pairs=letter.isupper())
     if not match["block"]:
         return RunId(run, int(match["speed"]), None, None)
     group = string.ascii_lowercase.index(match["group"])

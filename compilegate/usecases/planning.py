@@ -115,6 +115,9 @@ def plan_trial(event: Mapping[str, Any], *, services: Services) -> dict[str, Any
     services.roles.ensure(trial.workload)
     machine = plan.arms[0].instance_type
     plan = replace(plan, spreads=learned_spreads(trial.workload, machine, services=services))
+    if context.quality_mode.used == SHADOW:
+        pairs = plans.pairs_for(spec.workload, plan, beside=context.quality_mode.beside)
+        plan = replace(plan, pairs=pairs)
     document = plan_document(plan, context, spec.workload.training)
     return {
         "verdict": "continue",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from benchmarks.small_gains import pairs
 from benchmarks.small_gains.__main__ import CELLS, PAGE, Cell, play
 
 
@@ -13,4 +14,12 @@ def test_a_large_gain_is_proven_and_none_is_not() -> None:
 def test_every_cell_is_on_the_page() -> None:
     page = PAGE.read_text()
 
-    assert [cell.name for cell in CELLS if f"| {cell.name} |" not in page] == []
+    cells = [*CELLS, *pairs.CELLS]
+    assert [cell.name for cell in cells if f"| {cell.name} |" not in page] == []
+
+
+def test_where_nodes_differ_pairs_prove_what_single_jobs_do_not() -> None:
+    (paired, _, its_hours), (alone, _, hours) = (
+        pairs.play((pairs.Nodes(1.02, together), 2)) for together in (True, False)
+    )
+    assert paired and (not alone or its_hours < hours)

@@ -42,7 +42,7 @@ def restore():
     with local.with_name("restoring").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not restored.exists():
-            _report("restored", _copy_changed(Path(kept), local))
+            _report("restored", copy_changed(Path(kept), local))
             restored.touch()
 
 
@@ -50,7 +50,7 @@ def keep():
     """Copy what this job compiled to where the next job's ``restore`` looks for it."""
     kept = os.environ.get(KEPT)
     if kept and environment.rank() == 0:
-        _report("kept", _copy_changed(_local_folder(), Path(kept)))
+        _report("kept", copy_changed(_local_folder(), Path(kept)))
 
 
 @contextlib.contextmanager
@@ -77,7 +77,7 @@ def _report(done, count):
         write_line(f"compilegate compile_cache={done} files={count}")
 
 
-def _copy_changed(source, target):
+def copy_changed(source, target):
     """Copy every file that ``target`` lacks or has otherwise; returns how many.
 
     A disk that is full, or a file that is gone, costs a compilation later and must not fail a job.

@@ -107,29 +107,35 @@ def run_blocks(plan, arms, mpirun=None):
 def parse(arguments):
     """Read the job's hyperparameters. Raises HyperparameterError naming what is wrong."""
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
-    parser.error = _reject
-    parser.add_argument("--program", required=True)
     parser.add_argument("--first_block", type=int, default=0)
     parser.add_argument("--blocks", type=int, required=True)
     parser.add_argument("--steps", type=int, required=True)
     parser.add_argument("--baseline", choices=("here", "elsewhere"), default="here")
+    plan, arms = parse_arms(parser, arguments)
+    names = [arm.name for arm in arms]
+    if plan.baseline == "here" and BASELINE not in names:
+        reject(f"no arm is named {BASELINE}")
+    if plan.baseline == "elsewhere" and (BASELINE in names or not names):
+        reject(f"with the baseline elsewhere, this job needs other arms, not {names}")
+    return plan, arms
+
+
+def parse_arms(parser, arguments):
+    """The job's plan and its arms, by a parser of what else it takes."""
+    parser.error = reject
+    parser.add_argument("--program", required=True)
     parser.add_argument("--launcher", choices=segments.LAUNCHERS, default="none")
     # The model-parallel library finds it in SM_HP_MP_PARAMETERS, which every segment inherits.
     parser.add_argument("--mp_parameters")
     names = (re.fullmatch(r"--arm_(\d+)", word) for word in arguments)
-    indices = [int(name.group(1)) for name in names if name]
-    for index in sorted(set(indices)):
+    indices = sorted({int(name.group(1)) for name in names if name})
+    for index in indices:
         parser.add_argument(f"--arm_{index}", required=True)
     plan = parser.parse_args(arguments)
     if not (SOURCE / plan.program).is_file():
-        _reject(f"program {plan.program} is not in the source folder")
-    arms = [_arm(f"arm_{i}", getattr(plan, f"arm_{i}")) for i in sorted(set(indices))]
-    names = [arm.name for arm in arms]
-    if plan.baseline == "here" and BASELINE not in names:
-        _reject(f"no arm is named {BASELINE}")
-    if plan.baseline == "elsewhere" and (BASELINE in names or not names):
-        _reject(f"with the baseline elsewhere, this job needs other arms, not {names}")
-    return plan, arms
+        reject(f"program {plan.program} is not in the source folder")
+    plan.mpirun = None
+    return plan, [_arm(f"arm_{i}", getattr(plan, f"arm_{i}")) for i in indices]
 
 
 def _arm(key, text):
@@ -142,7 +148,8 @@ def _arm(key, text):
         ) from error
 
 
-def _reject(message):
+def reject(message):
+    """Raises HyperparameterError."""
     raise HyperparameterError(message)
 
 
@@ -151,13 +158,13 @@ def run_segment(arm, plan, folder, *, steps, block, place, own):
 
     ``place`` is the segment's number in the job, ``own`` are variables of this segment alone.
     """
-    hyperparameters = {
-        "seed": plan.first_block + 1,
-        **arm.hyperparameters,
-        "arm": arm.name,
-        "replicate": block,
-        "max_steps": steps,
-    }
+    values = {"seed": plan.first_block + 1, **arm.hyperparameters, "max_steps": steps}
+    run_once(arm, plan, folder, values=values, replicate=block, place=place, own=own)
+
+
+def run_once(arm, plan, folder, *, values, replicate, place, own):
+    """Run one arm once with these hyperparameters, as ``run_segment`` does."""
+    block, hyperparameters = replicate, {**values, "arm": arm.name, "replicate": replicate}
     words = arguments_of(hyperparameters)
     with scratch.held("gate") as own_folder:
         failure = own_folder / "failure"
@@ -254,11 +261,16 @@ def _stop(_signal, _frame):
     raise StoppedError
 
 
-if __name__ == "__main__":
+def start(job):
+    """Run the job of this process's arguments; end with 1 and the reason if it fails."""
     signal.signal(signal.SIGTERM, _stop)
     try:
-        main(sys.argv[1:])
+        job(sys.argv[1:])
     except TrainingError as problem:
         write_line(f"compilegate failed: {problem}", sys.stderr)
         environment.write_failure(str(problem))
         sys.exit(1)
+
+
+if __name__ == "__main__":
+    start(main)

@@ -274,6 +274,7 @@ class TrialPlan(Section):
         "of production that remained when the trial began", "runs", default=None, low=0.0
     )
     spreads: Spreads = key("learned before the trial", default=ASSUMED)
+    pairs: bool = key("whole runs of both arms follow each other in one job", default=False)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from compilegate.domain.decision import CANARY, SHADOW, QualityStep, RequestedFullRun, SpeedStep
@@ -18,7 +18,7 @@ from compilegate.domain.judging.equivalence import State, equivalence_of
 from compilegate.domain.judging.evidence import Arm, Evidence, runs_apart, walls
 from compilegate.domain.judging.quality import first_runs
 from compilegate.domain.judging.speed import SPEED_LOOKS
-from compilegate.domain.judging.whole_job import usd_per_run
+from compilegate.domain.judging.whole_job import PAIRS, usd_per_run
 from compilegate.domain.optional import without_none
 from compilegate.domain.workload.model import BASELINE
 
@@ -182,12 +182,17 @@ def next_quality(
         base = max(paid_baseline_runs(candidate, evidence, n + more), least)
     else:  # as many as the candidate's where production makes them, one at a time
         base = min(max(n + more - beside, missing, least), 1)
+    jobs = math.ceil(more / PAIRS) if shadow and evidence.plan.pairs else 0
+    if jobs:
+        more = base = PAIRS * jobs
     trained = [(run.order, arm.name) for arm in evidence.arms for run in arm.quality]
     last = max(trained)[1] if trained else ""
     first = shadow or beside < n or last == BASELINE or n + more in looks(design.n_max)
     sides = (evidence.baseline, base), (candidate, more)
-    runs = tuple(_alternating(*(sides if first else sides[::-1])))
+    runs = _seeded(_alternating(*(sides if first else sides[::-1])))
     where = "extra runs" if shadow else "scheduled production runs"
+    if jobs:
+        runs, where = _seeded(_in_pairs(evidence.baseline, candidate, jobs)), "extra runs in pairs"
     against = f", {base} of the baseline" if base else ""
     return QualityStep(
         mode=SHADOW if shadow else CANARY,
@@ -211,15 +216,28 @@ def is_shadow(evidence: Evidence, candidate: Arm) -> bool:
     return at_first.state is not State.PASSED and made < first_runs(evidence)
 
 
-def _alternating(first: tuple[Arm, int], second: tuple[Arm, int]) -> Iterator[RequestedFullRun]:
+def _alternating(first: tuple[Arm, int], second: tuple[Arm, int]) -> list[Arm]:
     """So many runs of both arms in turn, so that both see the same weeks; ``second`` ends."""
     turns = range(max(first[1], second[1]))
-    backwards = [arm for turn in turns for arm, count in (second, first) if turn < count]
-    used = {arm.name: {run.seed for run in arm.quality} for arm, _ in (first, second)}
-    for arm in reversed(backwards):
+    return [arm for turn in turns for arm, count in (second, first) if turn < count][::-1]
+
+
+def _in_pairs(baseline: Arm, candidate: Arm, jobs: int) -> list[Arm]:
+    """A B B A of each job, in the next one B A A B: what favours a place favours neither arm."""
+    orders = (baseline, candidate, candidate, baseline), (candidate, baseline, baseline, candidate)
+    made = len(candidate.quality) // PAIRS
+    return [arm for job in range(made, made + jobs) for arm in orders[job % 2]]
+
+
+def _seeded(arms: Sequence[Arm]) -> tuple[RequestedFullRun, ...]:
+    """A run of each, with a seed that its arm has not had."""
+    used = {arm.name: {run.seed for run in arm.quality} for arm in arms}
+    runs = []
+    for arm in arms:
         seed = next(seed for seed in itertools.count(FIRST_SEED) if seed not in used[arm.name])
         used[arm.name].add(seed)
-        yield RequestedFullRun(arm.name, seed)
+        runs.append(RequestedFullRun(arm.name, seed))
+    return tuple(runs)
 
 
 def _runs_usd(evidence: Evidence, runs: Sequence[RequestedFullRun]) -> float | None:

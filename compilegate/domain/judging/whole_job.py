@@ -24,6 +24,15 @@ say nothing of where walls stand. A learned spread may prove much with few runs,
 by one is asked for at the quality gate's looks alone, and each may spend its share (design.spent)
 of alpha/K, and of the interval's error for the loss of money.
 
+Pairs. Where the plan says so (planning/plan.py), a job j makes whole runs in the order B C C B,
+the next one C B B C, on one node, which cancels in each ratio, as an even drift does in their mean:
+
+    D_j = mean of its two ln(T_B / T_C)    D = mean(D_j)    v_D = s_D^2 / jobs
+
+s_D is moderated by the prior of blocks. It is the larger of two: of the D_j, which differ if a node
+favours an arm, and of these and how far the pairs of a job are apart, which shows a node that
+changed within it. Jobs that lack a run count for nothing. Promotions are asked for at looks.
+
 Disagreement. A prediction misses by a random effect N(0, tau^2), for recompilations that no
 block saw and whatever else differs between a short and a whole job. One disagreement of two
 sources measures tau poorly, so it is never below a prior scale tau_0, and above it what the
@@ -54,7 +63,8 @@ Benjamini and Yekutieli 2005, JASA 100:71).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -107,6 +117,8 @@ from compilegate.domain.spreads import (
 )
 
 LEAST_UNSEEN = 0.01
+# Pairs of whole runs that a job makes, where one makes both arms'.
+PAIRS = 2
 # Runs that vary by as much more than before are said to.
 CALM = 2.0
 # Whole jobs may be this much faster than blocks leave possible, before they count as another job's.
@@ -207,9 +219,7 @@ def estimate_whole_job(candidate: Arm, evidence: Evidence) -> WholeJob | None:
     calm = block_log_speedups(candidate, evidence, outside=outside, calm=True)
     predicted, measured = None, _measured(candidate, evidence)
     if logs:
-        block, assumed = evidence.plan.spreads.block, assumed_spread(candidate, evidence)
-        learned = block is not None and not runs_apart(candidate, evidence.baseline)
-        prior = block.sd if block and learned else assumed
+        prior, learned = _block_prior(candidate, evidence)
         variance, df = moderated([logs], prior, learned=learned)
         predicted = Source(mean(logs), variance / len(logs), df, len(logs), len(logs))
     unseen, walls = evidence.plan.spreads.unseen, learned_walls(candidate, evidence)
@@ -250,9 +260,20 @@ def _implausible(predicted: Source, measured: Source, *, most: float) -> bool:
     return measured.log > most + math.log(TOO_FAST) + doubt
 
 
+def _block_prior(candidate: Arm, evidence: Evidence) -> tuple[float, bool]:
+    """The spread of arms that share a node, and whether it was learned."""
+    block = evidence.plan.spreads.block
+    if block is None or runs_apart(candidate, evidence.baseline):
+        return assumed_spread(candidate, evidence), False
+    return block.sd, True
+
+
 def _measured(candidate: Arm, evidence: Evidence) -> Source | None:
     """By the wall clocks at equal steps; of runs that did other work nothing is taken."""
     baseline = evidence.baseline
+    paired = _paired(candidate, evidence)
+    if paired:
+        return paired
     ours, today = _log_walls(candidate, evidence), _log_walls(baseline, evidence)
     earlier: Sequence[float] = list(map(math.log, evidence.history_wall_seconds))
     if evidence.quality.early_stopping and stop_early(candidate, baseline):
@@ -278,8 +299,38 @@ def _measured(candidate: Arm, evidence: Evidence) -> Source | None:
     )
 
 
+def _paired(candidate: Arm, evidence: Evidence) -> Source | None:
+    """By the jobs that made two whole runs of each arm; None without any."""
+    ours, today = _by_job(candidate, evidence), _by_job(evidence.baseline, evidence)
+    pairs = [
+        [base - mine for base, mine in zip(today[job], own, strict=True)]
+        for job, own in ours.items()
+        if len(own) == len(today.get(job, ())) == PAIRS
+    ]
+    if not pairs:
+        return None
+    jobs = [mean(pair) for pair in pairs]
+    # Half of a job's squared deviations: those of the mean of its pairs.
+    apart = [[log / math.sqrt(PAIRS) for log in pair] for pair in pairs]
+    prior, _ = _block_prior(candidate, evidence)
+    variance, df = max(moderated(some, prior, learned=True) for some in ([jobs], [jobs, *apart]))
+    runs = PAIRS * len(jobs)
+    return Source(mean(jobs), variance / len(jobs), df, runs, runs)
+
+
+def _by_job(arm: Arm, evidence: Evidence) -> Mapping[object, list[float]]:
+    """ln(wall clock) of the runs that can be compared, by the job that made them in pairs."""
+    walls, logs = ComparableWalls(arm, evidence), defaultdict[object, list[float]](list)
+    for place, run in enumerate(finished(arm.full_runs)):
+        if seconds := walls.seconds(run):
+            own = run.job if evidence.plan.pairs else ""
+            logs[own or place].append(math.log(seconds))
+    return logs
+
+
 def _log_walls(arm: Arm, evidence: Evidence) -> list[float]:
-    return list(map(math.log, ComparableWalls(arm, evidence).of(arm.full_runs)))
+    """Of each job: its runs shared a node and a day."""
+    return [mean(own) for own in _by_job(arm, evidence).values()]
 
 
 def measured_spreads(candidate: Arm, evidence: Evidence, instance_type: str) -> Measured:
@@ -307,12 +358,15 @@ def spread_reasons(candidate: Arm, evidence: Evidence, whole: WholeJob | None) -
     """Where the spreads are from, and what of the walls could not be used."""
     spreads, measured = evidence.plan.spreads, whole.measured if whole else None
     walls = learned_walls(candidate, evidence)
+    own = measured.spread if measured else 0.0
     if spreads != Spreads(left_out=spreads.left_out):
         text = f"before this trial: {spreads.words}"
-        own = measured.spread if measured else 0.0
         if walls and own > CALM * walls.sd:
             text += f". Its own whole jobs vary by {100 * own:.2g} % and count alone"
         yield Reason("spreads_learned", text)
+    if evidence.plan.pairs and measured:
+        text = f"{measured.candidate_runs} whole runs of each arm, {PAIRS} of each in a job"
+        yield Reason("paired_runs", f"{text}: a job's speed-up varies by {100 * own:.2g} %")
     if spreads.left_out or (spreads.whole_job and not walls):
         text = "walls are whole minutes" if spreads.left_out != COPIES else "walls are copies"
         yield Reason("walls_left_out", f"{text}, so that how much they vary is unknown")
@@ -466,7 +520,7 @@ def confirm(candidate: Arm, evidence: Evidence, whole: WholeJob | None) -> Confi
         return Confirmation(Agreement.UNMEASURED, False, math.exp(bar), None)
     best = whole.upper(BEYOND_DOUBT)
     disproved = best < bar or (cost < 0 and best < 0)
-    share = _share_of_error(candidate, evidence)
+    share = _share_of_error(candidate, evidence, whole.measured)
     errors = policy.alpha / len(evidence.candidates), whole.level / 2
     bound, end = (whole.bound(share * error) if share else -math.inf for error in errors)
     objections = {
@@ -479,15 +533,24 @@ def confirm(candidate: Arm, evidence: Evidence, whole: WholeJob | None) -> Confi
     return Confirmation(agreement, disproved, math.exp(bar), math.exp(bound), share)
 
 
-def _share_of_error(candidate: Arm, evidence: Evidence) -> float:
-    """What a promotion may spend of its error now: none between looks by a learned spread."""
-    if not learned_walls(candidate, evidence):
+def _share_of_error(candidate: Arm, evidence: Evidence, measured: Source) -> float:
+    """What a promotion may spend of its error now: none between looks by a learned spread.
+
+    The runs of a job in pairs reach a look together, the last or the one before it. One job shows
+    nothing of nodes that favour an arm.
+    """
+    pairs = evidence.plan.pairs
+    if not (learned_walls(candidate, evidence) or pairs):
         return 1.0
     policy, runs = evidence.policy, len(finished(candidate.quality))
+    if pairs:
+        runs = measured.candidate_runs if measured.candidate_runs > PAIRS else 0
+    due = (runs, runs - 1) if pairs else (runs,)
     design = design_for(
         policy,
         history=0,
         candidates=len(evidence.candidates),
         runs_remaining=evidence.runs_left(candidate),
     )
-    return spent(runs, design.n_max, 1.0) if design and runs in looks(design.n_max) else 0.0
+    reached = [look for look in due if design and look in looks(design.n_max)]
+    return spent(reached[0], design.n_max, 1.0) if design and reached else 0.0

@@ -6,6 +6,7 @@ could hardly prove the margin, or whose jobs no quota holds, is refused before a
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
@@ -13,11 +14,14 @@ from typing import Any
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.facts import Facts, Price
 from compilegate.domain.formats import money
+from compilegate.domain.judging.comparison import baseline_needed
+from compilegate.domain.judging.design import Design, looks
 from compilegate.domain.judging.evidence_file import ID_LENGTH
 from compilegate.domain.judging.speed import SPEED_LOOKS
 from compilegate.domain.notes import SCRIPT_COMPILES, Note, note_documents
 from compilegate.domain.planning.arms import (
     CANDIDATE,
+    CONTROL,
     UNCOMPILED_LABEL,
     UNCOMPILED_WHY,
     ArmPlan,
@@ -28,6 +32,7 @@ from compilegate.domain.planning.estimate import (
     BLOCKS_PER_ROUND,
     NEVER_READ,
     SHADOW,
+    STARTUP_HOURS,
     Estimate,
     Need,
     Proof,
@@ -42,15 +47,26 @@ from compilegate.domain.planning.estimate import (
     too_low,
     unlimited,
 )
+from compilegate.domain.planning.rounds import SEGMENT_SECONDS
 from compilegate.domain.reasons import Reason
-from compilegate.domain.spreads import ASSUMED, Spreads
-from compilegate.domain.workload.model import BASELINE, Candidate, Workload
+from compilegate.domain.spreads import ASSUMED, PRIOR_DF, UNSEEN_SD, Spreads
+from compilegate.domain.workload.model import BASELINE, HOUR, Candidate, Workload
 
 SPEED_STEPS = 320
 SHORT_SPEED_STEPS = 160
 SHORT_RUN_HOURS = 1.0
 # Of a whole run's steps: an epoch's smaller last batch may be left out.
 SHARE_OF_A_RUN = 0.9
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Runs of a candidate that a proof takes in pairs, and their price; the same ``apart``."""
+
+    runs: int
+    usd: float
+    runs_apart: int
+    usd_apart: float
 
 
 @dataclass(frozen=True)
@@ -61,7 +77,8 @@ class Plan:
     ``runs_basis`` says what that rests on. ``usd_per_block`` includes start-up, ``prices`` are
     of one instance. ``layout`` says how many jobs of a round run at the same time, for the rounds
     that take most turns. ``left_out`` are levers that are not tried, with the reason.
-    ``notes`` are remarks about the job. ``spreads`` are those that were learned.
+    ``notes`` are remarks about the job. ``spreads`` are those that were learned. ``pairs`` where
+    full runs are made in pairs.
     """
 
     workload: str
@@ -83,6 +100,7 @@ class Plan:
     left_out: tuple[tuple[str, str], ...] = ()
     notes: tuple[Note, ...] = ()
     spreads: Spreads = ASSUMED
+    pairs: Pairs | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """The plan as it is stored and shown."""
@@ -92,6 +110,8 @@ class Plan:
         del document["notes"]
         if self.spreads == ASSUMED:
             del document["spreads"]
+        if not self.pairs:
+            del document["pairs"]
         return {**document, **note_documents(self.notes)}
 
     def label(self, arm: ArmPlan) -> str:
@@ -224,6 +244,58 @@ def plan_trial(
         layout=layouts(arms, design.proof, quota),
         left_out=choice.left_out,
     )
+
+
+# Whether one job makes whole runs of both arms, in the order B C C B (whole_job.py). One node for
+# four runs saves start-ups, and its pace and day cancel. It takes a baseline run beside each of a
+# candidate's, and four runs' time in series. Nothing is known to cancel before both spreads were
+# learned, of whole jobs over nodes and of blocks on one. A spot job may go on on another node, and
+# processes of a launcher share folders that are emptied between runs: neither has pairs.
+
+# Runs of a job, and how many times their hours it needs; one may take twice as long as it should.
+RUNS_OF_A_JOB, ROOM = 4, 1.5
+LONGEST_HOURS = SEGMENT_SECONDS / HOUR / 2
+# The least gain that a policy without a bar is after.
+LEAST_GAIN = 0.005
+
+
+def pairs_for(workload: Workload, plan: Plan, *, beside: bool) -> Pairs | None:
+    """The pairs of a trial that makes its full runs itself, None where they do not cost less.
+
+    ``beside``: production makes baseline runs meanwhile, which cost nothing.
+    """
+    policy, training, hours = workload.policy, workload.training, workload.schedule.run_hours
+    arms, spreads = [arm for arm in plan.arms if arm.role != CONTROL], plan.spreads
+    fits = (
+        len({arm.shares_nodes for arm in arms}) == 1
+        and (arms[0].distribution, arms[0].instance_count, training.spot) == ("none", 1, False)
+        and hours <= min(LONGEST_HOURS, training.max_runtime_hours / ROOM / RUNS_OF_A_JOB)
+    )
+    if not (fits and spreads.whole_job and spreads.block):
+        return None
+    error = policy.alpha / (len(arms) - 1)
+    design = Design(int(PRIOR_DF) + 1, plan.max_quality_runs, error)
+    gain = max(math.log(policy.min_mean_speedup / policy.min_proven_speedup), LEAST_GAIN)
+    unseen = spreads.unseen.sd if spreads.unseen else UNSEEN_SD
+    predicted = 1 / (spreads.block.sd**2 / SPEED_LOOKS[0] + unseen**2)
+    apart, paired = (
+        [
+            n
+            for n in looks(design.n_max)
+            if design.provable_margin(n) * math.sqrt(n / (n / sd**2 + 2 * predicted)) <= gain
+        ]
+        for sd in (spreads.whole_job.sd, spreads.block.sd)
+    )
+    if not paired:
+        return None
+    # A job has two runs of each arm, and one alone proves nothing.
+    runs = 2 * max(2, math.ceil(max(paired[0], plan.quality_runs) / 2))
+    alone = max(plan.quality_runs, *(apart[:1] or [design.n_max]))
+    base = max(baseline_needed(alone) - 1, 0) if beside else alone
+    rate = arms[0].usd_per_hour
+    usd = round(rate * runs * (2 * hours + STARTUP_HOURS / 2), 4)
+    usd_apart = round(rate * (alone + base) * (hours + STARTUP_HOURS), 4)
+    return Pairs(runs, usd, alone, usd_apart) if usd < usd_apart else None
 
 
 def _speed_steps(workload: Workload, arms: Sequence[ArmPlan]) -> int:

@@ -212,6 +212,7 @@ def _tags(
 # Lets a full run that compiles end with the equivalence check; the same in every arm.
 AT_LAST_WEIGHTS = {"COMPILEGATE_EQUIVALENCE": "last"}
 SPEED_PROGRAM = f"{naming.RUNTIME_PACKAGE}/speed_gate.py"
+PAIRS_PROGRAM = f"{naming.RUNTIME_PACKAGE}/pairs.py"
 ALL_ARMS = "all"
 
 
@@ -259,6 +260,41 @@ def quality_request(
     }
 
 
+def pairs_request(
+    workload: Workload,
+    arms: Sequence[ArmPlan],
+    runs: Sequence[tuple[str, int, int]],
+    *,
+    run: str,
+    context: JobContext,
+) -> dict[str, Any]:
+    """One job that makes whole ``runs`` of these arms, of arm, seed and replicate, in their order.
+
+    They share nodes, and the workload's time limit. Raises InvalidInputError as
+    ``quality_request`` does.
+    """
+    values = {"program": _script(workload, arms[0]), "runs": encoded_document(runs)}
+    values |= _arms_values(workload, arms)
+    start = launch_segments(arms[0], _framework(workload, arms[0]), PAIRS_PROGRAM)
+    request = _request(workload, arms[0], start, values, run=run, context=context)
+    return {
+        **request,
+        "Environment": {**request["Environment"], **AT_LAST_WEIGHTS},
+        "Tags": _tags(workload, run, "quality", ALL_ARMS, context),
+    }
+
+
+def _arms_values(workload: Workload, arms: Sequence[ArmPlan]) -> dict[str, Any]:
+    """The hyperparameters of a job that starts the script of several arms itself."""
+    values = {}
+    for index, arm in enumerate(arms):
+        own = _own_values(workload, arm, _script(workload, arm), shell=False)
+        if PARTITIONING in own:
+            values[PARTITIONING] = own.pop(PARTITIONING)
+        values[f"arm_{index}"] = encoded_document({"name": arm.name, "hyperparameters": own})
+    return values
+
+
 def speed_request(
     workload: Workload,
     arms: Sequence[ArmPlan],
@@ -282,11 +318,7 @@ def speed_request(
     }
     if all(arm.name != BASELINE for arm in arms):
         values["baseline"] = "elsewhere"
-    for index, arm in enumerate(arms):
-        own = _own_values(workload, arm, _script(workload, arm), shell=False)
-        if PARTITIONING in own:
-            values[PARTITIONING] = own.pop(PARTITIONING)
-        values[f"arm_{index}"] = encoded_document({"name": arm.name, "hyperparameters": own})
+    values |= _arms_values(workload, arms)
     hours = workload.training.max_runtime_hours
     limit = speed_job_seconds(hours, arms=len(arms), blocks=blocks)
     start = launch_segments(arms[0], _framework(workload, arms[0]), SPEED_PROGRAM)

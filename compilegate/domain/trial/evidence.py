@@ -241,10 +241,10 @@ class TrialEvidence:
             spent_usd=self.spent_usd,
             runs_at_start=at_start,
             spreads=plan.spreads,
+            pairs=plan.pairs,
         )
-        recorded = asdict(trial_plan)
-        if plan.spreads == ASSUMED:
-            del recorded["spreads"]
+        absent = {"spreads": plan.spreads == ASSUMED, "pairs": not plan.pairs}
+        recorded = {key: one for key, one in asdict(trial_plan).items() if not absent.get(key)}
         # The holdback is of production after the probation: no decision depends on it.
         policy = replace(workload.policy, quality_runs=mode.used, holdback=Policy.holdback)
         return {

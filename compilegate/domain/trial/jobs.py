@@ -35,10 +35,14 @@ NO_REASON = "no reason given"
 
 @dataclass(frozen=True)
 class OutputRuns:
-    """What a completed job left: segments by arm or a full run, or why they do not count."""
+    """What a completed job left: segments by arm, one or more full runs, or why none counts.
+
+    The runs of ``pairs`` go by their place and arm.
+    """
 
     segments: tuple[tuple[str, SpeedRun], ...] = ()
     full_run: FullRun | None = None
+    pairs: Mapping[tuple[int, str], FullRun] = field(default_factory=dict)
     unreadable: InvalidEvidenceError | None = None
 
 
@@ -228,6 +232,9 @@ def _runs(job: EndedJob, evidence: TrialEvidence) -> Iterable[ArmRun]:
     """
     if job.is_lost or job.cut_off(evidence.workload.training.max_runtime_hours):
         return ()
+    parameters = job.described.get("HyperParameters") or {}
+    if job.run.pairs and "runs" in parameters:
+        return _paired_runs(job, evidence, decoded_document(json.loads(parameters["runs"])))
     if job.status != COMPLETED and not job.ended_examined:
         return _failed_runs(job, evidence)
     if job.output.unreadable is not None:
@@ -258,31 +265,64 @@ def _full_run(job: EndedJob, evidence: TrialEvidence) -> FullRun:
     run = job.output.full_run
     if run is None:
         raise InvalidEvidenceError(f"{job.job} completed and left no evidence of its run")
-    if run.seed != job.run.seed:
+    _check_full_run(job, run, job.run.seed)
+    seconds = job_output.trained_seconds(job.described)
+    return run.recorded_as(order=evidence.next_order, job_seconds=seconds)
+
+
+def _check_full_run(job: EndedJob, run: FullRun, seed: int | None) -> None:
+    if run.seed != seed:
         raise InvalidEvidenceError(
-            f"{job.job} was asked to train with seed {job.run.seed} and recorded "
+            f"{job.job} was asked to train with seed {seed} and recorded "
             f"{run.seed}: runs of a script that ignores its seed do not show chance"
         )
     job_output.check_run(job.described, run.wall_seconds, run.record)
-    seconds = job_output.trained_seconds(job.described)
-    return run.recorded_as(order=evidence.next_order, job_seconds=seconds)
+
+
+def _paired_runs(
+    job: EndedJob, evidence: TrialEvidence, asked: Sequence[tuple[str, int, int]]
+) -> Iterator[ArmRun]:
+    """The whole runs of a job of pairs as they were asked for, arm, seed and replicate.
+
+    Each run fails by itself, so that a job that failed was ended in the last one that it began.
+    """
+    if job.status == COMPLETED and job.output.unreadable:
+        raise job.output.unreadable
+    left, walls = dict(job.output.pairs), list[float]()
+    for place, (arm, seed, _) in enumerate(asked):
+        run, order = left.pop((place, arm), None), evidence.next_order + place
+        if run and run.finished:
+            _check_full_run(job, run, seed)
+            walls += [run.wall_seconds] if run.wall_seconds else []
+        elif not run and job.status == COMPLETED:
+            raise InvalidEvidenceError(f"{job.job} completed and left no run {place} of {arm}")
+        yield arm, (run or _failed_run(job)).recorded_as(order=order, seed=seed)
+        if job.status != COMPLETED and not left and not (run and run.finished):
+            break
+    if left:
+        raise InvalidEvidenceError(f"{job.job} left evidence of runs that are not its own")
+    shortest = min(walls, default=math.inf)
+    job_output.check_steps(job.described, math.fsum(walls), shortest=shortest)
 
 
 def _failed_runs(job: EndedJob, evidence: TrialEvidence) -> Iterator[ArmRun]:
     """A crash is a result. Without its baseline a block has nothing to compare with."""
     run = job.run
     if not run.is_speed:
-        record = {
-            "stage": "quality", "mode": SHADOW, "order": evidence.next_order, "seed": run.seed,
-            "metric": None, "wall_seconds": None, "finished": False, "job": job.job,
-            "reason": job.reason or NO_REASON,
-        }  # fmt: skip
-        yield arm_of(run, evidence.plan.arms).name, read_full_run(record)
+        failed = _failed_run(job).recorded_as(order=evidence.next_order)
+        yield arm_of(run, evidence.plan.arms).name, failed
     elif run.block is None:
         yield BASELINE, _failed_block(job, evidence.next_block)
     else:
         for arm in [BASELINE] if run.group == 0 else job.asked_arms:
             yield arm, _failed_block(job, run.block)
+
+
+def _failed_run(job: EndedJob) -> FullRun:
+    return read_full_run({
+        "stage": "quality", "mode": SHADOW, "order": 0, "seed": job.run.seed, "metric": None,
+        "wall_seconds": None, "finished": False, "job": job.job, "reason": job.reason or NO_REASON,
+    })  # fmt: skip
 
 
 def _failed_block(job: EndedJob, block: int, reason: str | None = None) -> SpeedRun:

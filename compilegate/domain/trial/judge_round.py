@@ -19,7 +19,12 @@ from compilegate.domain.failures import IN_PROGRESS
 from compilegate.domain.judging.probation import Judge
 from compilegate.domain.naming import RunId
 from compilegate.domain.planning.arms import ArmPlan, controls_of
-from compilegate.domain.request.build import JobContext, quality_request, speed_request
+from compilegate.domain.request.build import (
+    JobContext,
+    pairs_request,
+    quality_request,
+    speed_request,
+)
 from compilegate.domain.trial.evidence import (
     ENDINGS,
     JobRecord,
@@ -31,7 +36,7 @@ from compilegate.domain.trial.evidence import (
 from compilegate.domain.trial.jobs import EndedJob, judge_with, usd_of
 from compilegate.domain.trial.limits import PlannedStep
 from compilegate.domain.trial.plan import RecordedPlan
-from compilegate.domain.workload.model import Workload
+from compilegate.domain.workload.model import BASELINE, Workload
 
 # The jobs of a trial's next round, each with its complete CreateTrainingJob request.
 
@@ -152,7 +157,7 @@ def _next_round(planned: PlannedStep, facts: RoundFacts) -> NextRound | CanaryRe
     elif step.is_canary:
         return CanaryRequest(facts.round, step.runs, planned.canary_timeout_seconds(facts.now))
     else:
-        requests = _quality_requests(step, planned.evidence, facts)
+        requests = _quality_requests(planned, step, facts)
     return NextRound(
         stage=step.stage,
         jobs=tuple(
@@ -173,24 +178,37 @@ def _limited(request: Mapping[str, Any], seconds: int) -> dict[str, Any]:
 
 
 def _quality_requests(
-    step: QualityStep, evidence: TrialEvidence, facts: RoundFacts
+    planned: PlannedStep, step: QualityStep, facts: RoundFacts
 ) -> dict[str, dict[str, Any]]:
-    """A replicate's number counts the full runs that its arm has behind it."""
-    arms = facts.plan.arms
-    replicates = [len(arm.full_runs) for arm in evidence.arms]
+    """A replicate's number counts the full runs that its arm has behind it.
+
+    A job of pairs is named after the first run of its candidate.
+    """
+    arms = {arm.name: arm for arm in facts.plan.arms}
+    replicates = {arm.name: len(arm.full_runs) for arm in planned.evidence.arms}
     requests = {}
-    for planned in step.runs:
-        index = [arm.name for arm in arms].index(planned.arm)
-        run = naming.quality_run(facts.round, index, planned.seed)
-        requests[run] = quality_request(
-            facts.workload,
-            arms[index],
-            run=run,
-            replicate=replicates[index],
-            seed=planned.seed,
-            context=facts.context,
-        )
-        replicates[index] += 1
+    for job in planned.pair_jobs or [(run,) for run in step.runs]:
+        runs = []
+        for one in job:
+            runs.append((one.arm, one.seed, replicates[one.arm]))
+            replicates[one.arm] += 1
+        name, seed, replicate = next((run for run in runs if run[0] != BASELINE), runs[0])
+        pairs, arm = len(runs) > 1, arms[name]
+        run = naming.quality_run(facts.round, list(arms).index(name), seed, pairs=pairs)
+        if pairs:
+            both = (facts.plan.baseline, arm)
+            requests[run] = pairs_request(
+                facts.workload, both, runs, run=run, context=facts.context
+            )
+        else:
+            requests[run] = quality_request(
+                facts.workload,
+                arm,
+                run=run,
+                replicate=replicate,
+                seed=seed,
+                context=facts.context,
+            )
     return requests
 
 

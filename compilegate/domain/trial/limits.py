@@ -11,11 +11,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from compilegate.domain.decision import QualityStep, SpeedStep
+from compilegate.domain.decision import QualityStep, RequestedFullRun, SpeedStep
 from compilegate.domain.formats import money
 from compilegate.domain.planning import rounds
 from compilegate.domain.planning.arms import ArmPlan, Cluster, SpeedJob, speed_jobs
 from compilegate.domain.planning.estimate import job_hours, max_concurrency, waves
+from compilegate.domain.planning.plan import RUNS_OF_A_JOB
 from compilegate.domain.planning.rounds import has_room, missing_evidence
 from compilegate.domain.reasons import Reason
 from compilegate.domain.trial.evidence import TrialEvidence
@@ -61,6 +62,15 @@ class PlannedStep:
         expected = self._expected_speed(jobs)
         needed = max(self._asked_usd, _usd(expected)) + _stopping_usd(expected)
         return jobs if needed <= self._left_usd else [job for job in jobs if job.decides]
+
+    @property
+    def pair_jobs(self) -> list[tuple[RequestedFullRun, ...]]:
+        """The runs of each job that makes both arms'; empty where each run has a job of its own."""
+        step, apart = self.step, len(set(self.step.arms)) < 2
+        if isinstance(step, SpeedStep) or apart or not self.evidence.plan.pairs:
+            return []
+        starts = range(0, len(step.runs), RUNS_OF_A_JOB)
+        return [step.runs[start : start + RUNS_OF_A_JOB] for start in starts]
 
     @property
     def affordable_seconds(self) -> list[int]:
@@ -228,6 +238,9 @@ class PlannedStep:
         """Its jobs as they should take, which run side by side."""
         if isinstance(self.step, SpeedStep):
             return self._expected_speed(self.speed_jobs)
+        if self.pair_jobs:
+            own, hours = self.evidence.plan.baseline, self.evidence.workload.schedule.run_hours
+            return self._within_limit((own, len(runs) * hours * HOUR) for runs in self.pair_jobs)
         return self._expected(self.step.arms)
 
     def _expected(self, names: Iterable[str]) -> list[ExpectedJob]:

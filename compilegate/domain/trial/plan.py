@@ -62,7 +62,7 @@ class RecordedPlan:
     instances of each type that the account allows at one time, None unknown. ``notes`` are
     remarks about the job.
     ``expected_usd`` is the estimate of the whole trial's cost, None unknown. ``spreads`` are those
-    that were learned before it.
+    that were learned before it, ``pairs`` whether a job makes whole runs of both arms.
     """
 
     arms: tuple[ArmPlan, ...]
@@ -81,6 +81,7 @@ class RecordedPlan:
     notes: tuple[Note, ...] = ()
     expected_usd: float | None = None
     spreads: Spreads = ASSUMED
+    pairs: bool = False
 
     @property
     def baseline(self) -> ArmPlan:
@@ -143,6 +144,7 @@ def read_plan(document: Mapping[str, Any]) -> RecordedPlan:
     quotas = {need["instance_type"]: need["quota"] for need in document["quotas"]}
     expected_usd = (document.get("estimate") or {}).get("usd")
     completed = {**document, "quotas": quotas, "notes": None, "expected_usd": expected_usd}
+    completed["pairs"] = bool(document.get("pairs"))
     return replace(read(RecordedPlan, completed), notes=read_notes(document))
 
 

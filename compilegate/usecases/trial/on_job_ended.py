@@ -105,6 +105,8 @@ def _output(job: EndedJob, opened: OpenTrial, services: Services) -> OutputRuns:
         if job.run.is_speed:
             return OutputRuns(segments=tuple(outputs.segments(uri, job.job)))
         metrics = opened.spec.workload.quality.reported
+        if job.run.pairs:
+            return OutputRuns(pairs=outputs.paired_runs(uri, job.job, *metrics))
         return OutputRuns(full_run=outputs.full_run(uri, job.job, *metrics))
     except InvalidEvidenceError as error:
         return OutputRuns(unreadable=error)

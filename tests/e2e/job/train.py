@@ -5,11 +5,14 @@ production_shift of their loss in production's runs alone, noise of the loss; sp
 (`p4d=1.1,two=1.5`), whatever compiles; and arms by name: behind (its speed-up is 0.1 less), crash,
 half (its full runs make half the steps), hang, nan (it diverges), unapplied, slow (its full runs
 take seconds; slow_seed: only the one of that seed); wait_for (full runs of compiled arms wait until
-this file exists). With INJECTED_FAULT in its environment a compiled arm loses 0.2.
+this file exists); pace (seconds of everything, 1.0 as they are) and nodes (the spread over jobs of
+the logarithm of whole runs' seconds). With INJECTED_FAULT in its environment a compiled arm loses
+0.2.
 """
 
 import argparse
 import json
+import math
 import os
 import random
 import sys
@@ -22,16 +25,17 @@ for name in ("arm", "compiler", "compile_mode", "precision", "speeds", *ARMS):
     parser.add_argument(f"--{name}", default="")
 for name in ("batch_size", "seed", "replicate", "max_steps", "slow_seed"):
     parser.add_argument(f"--{name}", type=int, default=0)
-for name in ("learning_rate", "speedup", "loss_shift", "noise"):
+for name in ("learning_rate", "speedup", "loss_shift", "noise", "pace"):
     parser.add_argument(f"--{name}", type=float, default=1.0)
 parser.add_argument("--production_shift", type=float, default=0.0)
+parser.add_argument("--nodes", type=float, default=0.0)
 parser.add_argument("--wait_for", default="")
 args = parser.parse_args()
 
 FULL_STEPS = 2000
 # Of a step, of a run's start-up and of compilation: a run says that it took under a minute, which
 # fits into what the service takes for rounding.
-STEP_SECONDS, STARTING, COMPILING = 0.01, 1.6, 0.7
+STEP_SECONDS, STARTING, COMPILING = 0.01 * args.pace, 1.6 * args.pace, 0.7 * args.pace
 compiled = args.compiler != "none"
 full_run = args.max_steps == 0
 
@@ -70,6 +74,7 @@ shift = args.loss_shift + args.production_shift * ("COMPILEGATE_RUN" in os.envir
 shift += 0.2 * ("INJECTED_FAULT" in os.environ)
 loss = 2.5 + (shift if compiled else 0.0) + args.noise * chance
 finished = not (args.nan == args.arm and full_run)
+slow = math.exp(args.nodes * random.Random(os.environ.get("TRAINING_JOB_NAME")).gauss(0, 1))
 summary = {
     "schema": 1,
     "job": os.environ.get("TRAINING_JOB_NAME", ""),
@@ -93,7 +98,7 @@ summary = {
     "finished": finished,
     "reason": None if finished else "loss is NaN",
     "full_run_steps": FULL_STEPS,
-    "wall_seconds": STARTING + (steps if full_run else FULL_STEPS) * step_seconds,
+    "wall_seconds": slow * (STARTING + (steps if full_run else FULL_STEPS) * step_seconds),
 }  # fmt: skip
 (out / "summary.json").write_text(json.dumps(summary))
 print(f"compilegate step={steps} steps={steps} seconds={step_seconds} loss=2.8", flush=True)
