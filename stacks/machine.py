@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
@@ -20,7 +21,7 @@ from compilegate.domain import naming
 from compilegate.domain.deployment_settings import Settings
 from stacks.job_roles import JobRoles
 from stacks.permissions import Permissions, Statements, allow
-from stacks.states import State
+from stacks.states import INTEGRATIONS, State
 from stacks.storage import MACHINE_LOGS, Storage
 
 # Step Functions learns of a job's end from this rule, which it makes and owns itself.
@@ -84,7 +85,7 @@ class TrainingMachine(Construct):
             bucket=around.storage.bucket.bucket_name,
             topic_arn=around.topic.topic_arn,
         )
-        self.machine = self._machine(document, around)
+        self.machine = self._machine(in_partition(document, Stack.of(self).partition), around)
         permissions = Permissions(around.storage, around.settings)
         for statement in (
             *_invoke(around.functions),
@@ -126,6 +127,13 @@ class TrainingMachine(Construct):
             ),
             targets=[targets.LambdaFunction(function, dead_letter_queue=dead_letters)],
         )
+
+
+def in_partition(document: State, partition: str) -> State:
+    """A definition whose integrations have the ARNs of a partition."""
+    text = json.dumps(document)
+    changed: State = json.loads(text.replace(f'"{INTEGRATIONS}', f'"arn:{partition}:states:::'))
+    return changed
 
 
 def _invoke(functions: Mapping[str, lambda_.Function]) -> Statements:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from aws_cdk import ArnFormat, Aws, Stack
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_sns as sns
+from aws_cdk.region_info import RegionInfo
 
 from compilegate.domain import naming
 from compilegate.domain.deployment_settings import Settings
@@ -50,6 +51,7 @@ class Permissions:
         self._stack = Stack.of(storage)
         self._stage = settings.stage
         self._input_buckets = settings.input_buckets
+        self._suffix = RegionInfo.get(settings.region).domain_suffix
 
     def read(self, *patterns: str) -> Statements:
         """Read objects of the data bucket."""
@@ -240,7 +242,10 @@ class Permissions:
 
         https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/encryption.usagenotes.html
         """
-        via = {"StringEquals": {"kms:ViaService": f"dynamodb.{Aws.REGION}.amazonaws.com"}}
+        # AWS documents names with this suffix; where endpoints have another, that may be it.
+        suffixes = dict.fromkeys(("amazonaws.com", self._suffix))
+        names = [f"dynamodb.{Aws.REGION}.{suffix}" for suffix in suffixes]
+        via = {"StringEquals": {"kms:ViaService": names if len(names) > 1 else names[0]}}
         actions = ["kms:Decrypt", "kms:DescribeKey", "kms:Encrypt", "kms:GenerateDataKey",
                    "kms:ReEncryptFrom", "kms:ReEncryptTo"]  # fmt: skip
         return [allow(actions, self._storage.key_arns, via)]

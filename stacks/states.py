@@ -14,6 +14,9 @@ from compilegate.domain.planning import rounds
 from compilegate.domain.planning.rounds import QUEUE_AND_TRANSFER_SECONDS, THROTTLE_ATTEMPTS
 
 State = dict[str, Any]
+# What the ARN of every integration begins with, in the partition aws; stacks/machine.py puts
+# another partition's in.
+INTEGRATIONS = "arn:aws:states:::"
 
 # A function's own limit is shorter (stacks/functions.py); this one catches an invocation that is
 # never answered.

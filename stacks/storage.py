@@ -8,6 +8,7 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_logs as logs
 from aws_cdk import aws_s3 as s3
+from aws_cdk.region_info import RegionInfo
 from constructs import Construct
 
 from compilegate.domain import naming
@@ -35,31 +36,11 @@ class Storage(Construct):
     def __init__(self, scope: Construct, construct_id: str, *, settings: Settings) -> None:
         super().__init__(scope, construct_id)
         self._settings = settings
-        self.key = kms.Key(
-            self,
-            "Key",
-            description=f"Compilegate {settings.stage}: data, ledger, logs and notifications",
-            enable_key_rotation=True,
-            removal_policy=RemovalPolicy.RETAIN,
-        )
+        self.key = self._key(settings)
         # An alarm reaches an encrypted topic only if CloudWatch may use the topic's key.
         self.let_publish("cloudwatch.amazonaws.com")
         self.data_key = self._data_key(settings)
-        self.bucket = s3.Bucket(
-            self,
-            "Data",
-            bucket_name=settings.bucket_name,
-            encryption=s3.BucketEncryption.KMS,
-            encryption_key=self.data_key,
-            bucket_key_enabled=True,
-            enforce_ssl=True,
-            minimum_tls_version=1.2,
-            versioned=True,
-            block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
-            object_ownership=s3.ObjectOwnership.BUCKET_OWNER_ENFORCED,
-            removal_policy=RemovalPolicy.RETAIN,
-            lifecycle_rules=_lifecycle(settings),
-        )
+        self.bucket = self._bucket(settings)
         self.table = dynamodb.Table(
             self,
             "Ledger",
@@ -85,10 +66,41 @@ class Storage(Construct):
         """
         return list(dict.fromkeys((self.data_key.key_arn, self.key.key_arn)))
 
+    def _key(self, settings: Settings) -> kms.IKey:
+        """The key of the topic: the stack's own, or the team's where the stack makes none."""
+        if settings.customer_key is not None and not settings.stack_key:
+            return kms.Key.from_key_arn(self, "TopicKey", settings.customer_key)
+        return kms.Key(
+            self,
+            "Key",
+            description=f"Compilegate {settings.stage}: data, ledger, logs and notifications",
+            enable_key_rotation=True,
+            removal_policy=RemovalPolicy.RETAIN,
+        )
+
+    def _bucket(self, settings: Settings) -> s3.IBucket:
+        if settings.bucket_name is not None and settings.existing_bucket:
+            return s3.Bucket.from_bucket_name(self, "ExistingData", settings.bucket_name)
+        return s3.Bucket(
+            self,
+            "Data",
+            bucket_name=settings.bucket_name,
+            encryption=s3.BucketEncryption.KMS,
+            encryption_key=self.data_key,
+            bucket_key_enabled=True,
+            enforce_ssl=True,
+            minimum_tls_version=1.2,
+            versioned=True,
+            block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
+            object_ownership=s3.ObjectOwnership.BUCKET_OWNER_ENFORCED,
+            removal_policy=RemovalPolicy.RETAIN,
+            lifecycle_rules=_lifecycle(settings),
+        )
+
     def _data_key(self, settings: Settings) -> kms.IKey:
         if settings.customer_key is not None:
             return kms.Key.from_key_arn(self, "CustomerKey", settings.customer_key)
-        self.key.add_to_resource_policy(_logs_may_encrypt(self, settings.stage))
+        self.key.add_to_resource_policy(_logs_may_encrypt(self, settings))
         return self.key
 
     def let_publish(self, service: str) -> None:
@@ -135,7 +147,7 @@ def _lifecycle(settings: Settings) -> list[s3.LifecycleRule]:
     ]
 
 
-def _logs_may_encrypt(scope: Construct, stage: str) -> iam.PolicyStatement:
+def _logs_may_encrypt(scope: Construct, settings: Settings) -> iam.PolicyStatement:
     """CloudWatch Logs encrypts as itself, the log groups of this deployment alone.
 
     https://docs.aws.amazon.com/AmazonCloudWatch/latest/logs/encrypt-log-data-kms.html
@@ -144,13 +156,14 @@ def _logs_may_encrypt(scope: Construct, stage: str) -> iam.PolicyStatement:
         Stack.of(scope).format_arn(
             service="logs",
             resource="log-group",
-            resource_name=f"{prefix}{naming.stack_name(stage)}-*",
+            resource_name=f"{prefix}{naming.stack_name(settings.stage)}-*",
             arn_format=ArnFormat.COLON_RESOURCE_NAME,
         )
         for prefix in (FUNCTION_LOGS, MACHINE_LOGS)
     ]
+    suffix = RegionInfo.get(settings.region).domain_suffix
     return iam.PolicyStatement(
-        principals=[iam.ServicePrincipal(f"logs.{Aws.REGION}.amazonaws.com")],
+        principals=[iam.ServicePrincipal(f"logs.{Aws.REGION}.{suffix}")],
         actions=["kms:Decrypt", "kms:DescribeKey", "kms:Encrypt", "kms:GenerateDataKey*",
                  "kms:ReEncrypt*"],
         resources=["*"],

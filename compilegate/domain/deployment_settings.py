@@ -144,6 +144,8 @@ class Settings(Section):
     bucket_name: str | None = key(
         "name of the data bucket", default=None, form=_usable(BUCKET, "an S3 bucket name")
     )
+    existing_bucket: bool = key("whether that bucket is there already", default=False)
+    stack_key: bool = key("whether the stack makes a key", default=True)
     vpc: Vpc | None = key("of training jobs", default=None)
     functions_vpc: Vpc | None = key("of the functions", default=None)
     jobs: JobRules = key("what every training job follows", factory=JobRules)
@@ -244,6 +246,10 @@ class Settings(Section):
                 yield name, "is not a CloudWatch Logs retention", f"use one of {allowed}"
         if self.customer_key and self.customer_key.split(":")[3] != self.region:
             yield "customer_key", "is a key of another region", f"give one of {self.region}"
+        if self.existing_bucket and not self.bucket_name:
+            yield "existing_bucket", "has no name", "give bucket_name"
+        if not self.stack_key and not self.customer_key:
+            yield "stack_key", "leaves no key for data and messages", "give customer_key"
         private = [one.uri for one in self.image_overrides if PRIVATE_IMAGE.match(one.uri)]
         if private and not self.jobs.private_registry:
             fix = "use an image of ECR, or set jobs.private_registry: true"

@@ -245,6 +245,40 @@ def test_a_bootstrap_of_another_qualifier_does_not_count(
     assert {} == severities(invoke(*ask))
 
 
+def test_a_bucket_that_exists_must_do_what_the_stacks_own_would(
+    invoke: Invoke, aws: Any, tmp_path: Path
+) -> None:
+    configure(tmp_path, None, bucket_name="data-of-ours", existing_bucket=True)
+    ask = ("doctor", "--deployment", "--only", "bucket", "--json")
+    assert {"bucket_missing": "block"} == severities(invoke(*ask))
+
+    s3 = aws("s3")
+    s3.create_bucket(Bucket="data-of-ours")
+    encrypt = {"SSEAlgorithm": "aws:kms", "KMSMasterKeyID": "1234"}
+    s3.put_bucket_encryption(
+        Bucket="data-of-ours",
+        ServerSideEncryptionConfiguration={
+            "Rules": [{"ApplyServerSideEncryptionByDefault": encrypt}]
+        },
+    )
+    assert {
+        "bucket_not_versioned": "block", "bucket_other_key": "block",
+        "bucket_without_expiry": "warn",
+    } == severities(invoke(*ask))  # fmt: skip
+
+    s3.put_bucket_versioning(Bucket="data-of-ours", VersioningConfiguration={"Status": "Enabled"})
+    rules = [
+        {"ID": name, "Status": "Enabled", "Filter": {"Prefix": name}, "Expiration": {"Days": 30}}
+        for name in ("experiments/", "compile-cache/")
+    ]
+    s3.put_bucket_lifecycle_configuration(
+        Bucket="data-of-ours", LifecycleConfiguration={"Rules": rules}
+    )
+    key = f"arn:aws:kms:{REGION}:{ACCOUNT}:key/1234"
+    configure(tmp_path, None, bucket_name="data-of-ours", existing_bucket=True, customer_key=key)
+    assert {} == severities(invoke(*ask))
+
+
 def test_ids_of_another_account_and_a_subnet_that_is_full(aws: Any) -> None:
     vpc = Vpc(aws("ec2"), cidr="10.0.0.0/28")
     setting = VpcSetting((vpc.subnet, "subnet-0123456789abcdef0"), ("sg-0123456789abcdef0",))

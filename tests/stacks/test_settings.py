@@ -61,6 +61,8 @@ WRONG_PARTS = [
     ({"slack": {"workspace_id": "T01", "channel_id": "#a"}}, "context.slack.channel_id"),
     ({"slack": {"workspace_id": "T0", "channel_id": "C0", "x": 1}}, "context.slack.x"),
     ({"job_roles": "provided"}, "context.job_role_arn"),
+    ({"existing_bucket": True}, "context.existing_bucket"),
+    ({"stack_key": False}, "context.stack_key"),
     ({"jobs": {"network_isolation": "yes"}}, "context.jobs.network_isolation"),
     ({"jobs": {"registry_credentials": FUNCTION}}, "context.jobs.registry_credentials"),
     ({"jobs": {"private_registry": True}}, "context.jobs: has a private registry but no VPC"),

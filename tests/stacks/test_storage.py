@@ -1,5 +1,7 @@
 """What must survive, stay private and not pile up; whose keys encrypt it."""
 
+import re
+
 import pytest
 
 from tests.stacks.template import ACCOUNT, REGION, as_list, load
@@ -20,6 +22,35 @@ RETAINED = {
 def imported(synthesise):
     """A key of the team's."""
     return load(synthesise(customer_key=ARN))
+
+
+@pytest.fixture(scope="module")
+def existing(synthesise):
+    """A bucket and a key of the team's, and nothing of the stack's own beside them."""
+    return load(synthesise(
+        bucket_name="data-of-ours", existing_bucket=True, customer_key=ARN, stack_key=False
+    ))  # fmt: skip
+
+
+def test_a_bucket_and_a_key_that_exist_are_used_and_none_is_made(existing, template):
+    assert {} == existing.of_type("AWS::S3::Bucket") | existing.of_type("AWS::S3::BucketPolicy")
+    assert {} == existing.of_type("AWS::KMS::Key")
+    (topic,) = existing.properties("AWS::SNS::Topic")
+    assert topic["KmsMasterKeyId"].endswith(ARN.rpartition("/")[2])
+    assert "data-of-ours" == existing.resolve(existing.document["Outputs"]["DataBucket"]["Value"])
+
+    def elsewhere(arn):
+        return arn.replace("arn:aws:s3:::data-of-ours", "<Data.Arn>")
+
+    def usual(arn):
+        return re.sub(r"<StorageData\w+\.Arn>", "<Data.Arn>", arn)
+
+    for action in ("s3:PutObject", "s3:ListBucketVersions", "s3:GetObject"):
+        mine, own = existing.allowed(action), template.allowed(action)
+        assert {owner: [*map(elsewhere, mine[owner])] for owner in mine} == {
+            owner: [*map(usual, own[owner])] for owner in own
+        }
+    assert {ARN} == {arn for arns in existing.allowed("kms:Decrypt").values() for arn in arns}
 
 
 def key_of(template):

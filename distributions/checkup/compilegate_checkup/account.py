@@ -30,6 +30,7 @@ from compilegate_checkup.rules import (
     JobRole,
     VpcSetting,
     examine_bootstrap,
+    examine_bucket,
     examine_functions_network,
     examine_job_role,
     examine_network,
@@ -134,6 +135,14 @@ def _roles(account: Account, demands: Sequence[Demand]) -> Iterable[Reason]:
         yield from examine_job_role(reading.role(iam, job_role.arn), job_role)
 
 
+def _bucket(account: Account, _demands: Sequence[Demand]) -> Iterable[Reason]:
+    """The bucket that cdk.json says exists."""
+    settings = project.deployment()
+    if account.local or not settings.bucket_name or not settings.existing_bucket:
+        return []
+    return examine_bucket(reading.bucket(account.client("s3"), settings.bucket_name), settings)
+
+
 def _vpc(account: Account, demands: Sequence[Demand]) -> Iterable[Reason]:
     """The deployed setting; before a deployment the one that cdk.json would deploy."""
     vpc = project.deployment().vpc
@@ -174,6 +183,7 @@ PARTS: Mapping[Part, Callable[[Account, Sequence[Demand]], Iterable[Reason]]] = 
     Part.BOOTSTRAP: _bootstrap,
     Part.STACK: _stack,
     Part.ROLES: _roles,
+    Part.BUCKET: _bucket,
     Part.VPC: _vpc,
     Part.FUNCTIONS: _functions,
     Part.QUOTAS: _quotas,

@@ -64,6 +64,7 @@ class Part(StrEnum):
     BOOTSTRAP = "bootstrap"
     STACK = "stack"
     ROLES = "roles"
+    BUCKET = "bucket"
     VPC = "vpc"
     FUNCTIONS = "functions"
     QUOTAS = "quotas"

@@ -9,6 +9,7 @@ from typing import Any
 from compilegate.adapters.stores import listed, unless
 from compilegate.domain.naming import stack_name
 from compilegate_checkup.rules import (
+    Bucket,
     Endpoint,
     Network,
     Permission,
@@ -43,6 +44,29 @@ def role(iam: Any, role_arn: str) -> Mapping[str, Any] | None:
     answer = unless(("NoSuchEntity",), iam.get_role, RoleName=role_arn.rpartition("/")[2])
     described: Mapping[str, Any] | None = answer and answer["Role"]
     return described
+
+
+def bucket(s3: Any, name: str) -> Bucket | None:
+    """What a bucket does with objects, None where it is not there or not the account's to read."""
+    head = unless(("404", "NoSuchBucket", "301", "PermanentRedirect"), s3.head_bucket, Bucket=name)
+    if not head:
+        return None
+    encryption = s3.get_bucket_encryption(Bucket=name)["ServerSideEncryptionConfiguration"]
+    default = encryption["Rules"][0]["ApplyServerSideEncryptionByDefault"]
+    rules = unless(
+        ("NoSuchLifecycleConfiguration",), s3.get_bucket_lifecycle_configuration, Bucket=name
+    )
+    expiring = [
+        rule.get("Filter", {}).get("Prefix", rule.get("Prefix", ""))
+        for rule in (rules or {}).get("Rules", ())
+        if "Expiration" in rule and rule["Status"] == "Enabled"
+    ]
+    return Bucket(
+        region=str(head.get("BucketRegion") or s3.meta.region_name),
+        versioned=s3.get_bucket_versioning(Bucket=name).get("Status") == "Enabled",
+        key=str(default.get("KMSMasterKeyID", "")),
+        expiring=tuple(expiring),
+    )
 
 
 def has_policy(iam: Any, policy_arn: str) -> bool:

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from compilegate.domain.naming import ROLE_TAG_WORKLOAD
+from compilegate.domain.deployment_settings import Settings
+from compilegate.domain.naming import COMPILE_CACHE_PREFIX, EXPERIMENTS_PREFIX, ROLE_TAG_WORKLOAD
 from compilegate.domain.reasons import Reason, Severity
 from compilegate.domain.wording import fill, sentences
 
@@ -334,6 +335,38 @@ def examine_job_role(role: Mapping[str, Any] | None, job_role: JobRole) -> Itera
         yield reason(
             "role_not_isolated", arn=job_role.arn, tag=ROLE_TAG_WORKLOAD, workload=job_role.workload
         )
+
+
+@dataclass(frozen=True)
+class Bucket:
+    """What a bucket does with objects.
+
+    ``key`` is that of its default encryption, empty for one that AWS owns or manages. ``expiring``
+    are prefixes that a lifecycle rule empties.
+    """
+
+    region: str
+    versioned: bool
+    key: str = ""
+    expiring: tuple[str, ...] = ()
+
+
+def examine_bucket(bucket: Bucket | None, settings: Settings) -> Iterator[Reason]:
+    """Whether a bucket that exists can be the stack's; None where it is not there."""
+    if not bucket or bucket.region != settings.region:
+        yield reason("bucket_missing", name=settings.bucket_name, region=settings.region)
+        return
+    if not bucket.versioned:
+        yield reason("bucket_not_versioned", name=settings.bucket_name)
+    if bucket.key and not (settings.customer_key or "").endswith(bucket.key):
+        yield reason("bucket_other_key", name=settings.bucket_name, key=bucket.key)
+    kept = [
+        prefix
+        for prefix in (EXPERIMENTS_PREFIX, COMPILE_CACHE_PREFIX)
+        if not any(prefix.startswith(one) for one in bucket.expiring)
+    ]
+    if kept:
+        yield reason("bucket_without_expiry", name=settings.bucket_name, names=", ".join(kept))
 
 
 def examine_quotas(quotas: Mapping[str, int | None], demands: Sequence[Demand]) -> Iterator[Reason]:

@@ -18,6 +18,14 @@ from compilegate_localcloud.names import OTHER_CREDENTIALS as OTHER_CREDENTIALS 
 from compilegate_localcloud.names import STACK, STAGE
 from compilegate_localcloud.places import find_places
 
+# Over that of cdk.json: what it says of an account's own roles, keys, buckets and networks is not
+# in this cloud.
+CONTEXT = {
+    "stage": STAGE, "existing_bucket": False, "customer_key": False, "stack_key": True,
+    "job_roles": "managed", "job_role_arn": None, "permissions_boundary": None,
+    "functions_vpc": None,
+}  # fmt: skip
+
 
 @dataclass(frozen=True)
 class UpResult:
@@ -143,5 +151,5 @@ def _timed_synth(cloud: LocalCloud) -> tuple[Path, float]:
     began = time.monotonic()
     places = cloud.places
     with writing_to(places.assemblies):
-        folder = assembly_of(places.repository, places.assemblies, context={"stage": STAGE})
+        folder = assembly_of(places.repository, places.assemblies, context=CONTEXT)
     return folder, time.monotonic() - began

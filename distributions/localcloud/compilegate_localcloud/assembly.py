@@ -21,6 +21,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 from compilegate.place import INSTALLED, PACKAGE
 from compilegate_localcloud.errors import NotReadyError
@@ -61,7 +62,7 @@ class StackArtifact:
     assets: tuple[Asset, ...]
 
 
-def assembly_of(repository: Path, cache: Path, *, context: dict[str, str]) -> Path:
+def assembly_of(repository: Path, cache: Path, *, context: dict[str, Any]) -> Path:
     """The assembly of the repository as it is now, made if it is not in the cache.
 
     Raises NotReadyError like ``synthesise``.
@@ -87,7 +88,7 @@ def _alone_in(folder: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-def _make(target: Path, repository: Path, context: dict[str, str]) -> None:
+def _make(target: Path, repository: Path, context: dict[str, Any]) -> None:
     # Made beside and renamed, so that no half-made assembly is ever used.
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=".new-") as folder:
         made = synthesise(repository, Path(folder) / "assembly", context=context)
@@ -96,7 +97,7 @@ def _make(target: Path, repository: Path, context: dict[str, str]) -> None:
     _forget_old(target.parent)
 
 
-def _digest(repository: Path, context: dict[str, str]) -> str:
+def _digest(repository: Path, context: dict[str, Any]) -> str:
     digest = hashlib.sha256(json.dumps([sys.version, context], sort_keys=True).encode())
     digest.update(version("aws-cdk-lib").encode())
     # An installed package holds all that the app reads.
@@ -121,7 +122,7 @@ def _forget_old(cache: Path) -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def synthesise(repository: Path, output: Path, *, context: dict[str, str]) -> Path:
+def synthesise(repository: Path, output: Path, *, context: dict[str, Any]) -> Path:
     """Run ``app.py`` into the output folder, as ``cdk synth`` would; returns the folder.
 
     The app lays ``context`` over that of ``cdk.json``. Raises NotReadyError with the
