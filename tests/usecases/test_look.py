@@ -9,14 +9,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from compilegate.domain import naming
+from compilegate.domain.fleet.row import Row
+from compilegate.domain.production.attempts import RUN_SECONDS
+from compilegate.domain.production.recorded_run import LOOK_BACK_SECONDS
 from compilegate.domain.production.summaries import DayFigures, day_of
+from compilegate.domain.records.production import BegunRun
 from compilegate.usecases.fleet.project import fold_workload
 from compilegate.usecases.fleet.repair import SOUND, RowRepair
 from compilegate.usecases.operations.look import Look, day_by_ledger, look_at
 from compilegate.usecases.operations.sweep import sweep
 from tests.domain.fleet.ledgers import ledgers
 from tests.fakes import MemoryTopic, services
-from tests.usecases.production_ledger import DAY, NOW, decided, promote, ran, write
+from tests.usecases.production_ledger import DAY, NOW, decided, promote, ran, started, write
 
 HOUR = 3600
 
@@ -86,9 +91,41 @@ def test_years_of_runs_are_not_read_and_one_read_is_enough_without_a_candidates_
     assert ([1, 18], True) == (recent, 90 <= months <= 125)
 
 
+@pytest.mark.parametrize(
+    ("row", "age", "is_read"),
+    [
+        (False, RUN_SECONDS, True),
+        (False, RUN_SECONDS + 2 * DAY, False),
+        ("another", LOOK_BACK_SECONDS, True),
+        ("another", LOOK_BACK_SECONDS + 2 * DAY, False),
+        ("this", LOOK_BACK_SECONDS + 2 * DAY, True),
+        ("this", RUN_SECONDS, True),
+        ("this", RUN_SECONDS + 2 * DAY, False),  # it has ended, whatever the row says
+    ],
+)
+def test_runs_are_read_as_far_back_as_one_may_have_left_a_job(
+    monkeypatch: pytest.MonkeyPatch, row: Any, age: int, is_read: bool
+) -> None:
+    of: Any = services()
+    of.clock.seconds = NOW
+    run, other = (naming.trial_id(1000 * at) for at in (NOW - age, NOW - HOUR))
+    write(
+        of, "w", BegunRun(NOW - age, run, "execution", "baseline", "flag", 1, 1, "spec", "source")
+    )
+    opened = {"this": (run,), "another": (other,)}
+    monkeypatch.setattr(
+        RowRepair, "row", lambda *_: Row("w", open_runs=opened[row]) if row else None
+    )
+    found = look(of)
+    assert [run] * is_read == [one.run for one in found.runs]
+    assert [run] * is_read == [one.of.run for one in found.suspects]  # type: ignore[union-attr]
+
+
 def test_what_may_still_change_is_measured_after_the_sweep_and_what_fails_is_kept() -> None:
     of: Any = services()
     assert look_at("w", "arn:aws:states:::w-t", RowRepair(of), of).day is None
+    write(of, "open", started("open", "t", NOW))
+    assert look_at("open", None, RowRepair(of), of).day is None
 
     def broken(*_: str) -> None:
         raise ConnectionError("DynamoDB does not answer")

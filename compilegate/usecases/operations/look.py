@@ -68,7 +68,7 @@ def look_at(workload: str, lock: str | None, rows: RowRepair, services: Services
             trials=history.open_trials,
             row=rows.check(workload, history, lock),
         )
-        if lock is not None or look.suspects or look.runs or look.trials:
+        if lock is not None or look.suspects:  # each that has no end is one
             return replace(look, day=None)
         row = rows.row(workload) if look.row == SOUND else None
         return replace(look, day=_day(workload, lambda: history, row, services))
