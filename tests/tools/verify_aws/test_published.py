@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from functools import cache
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import botocore.session
 import pytest
+from botocore.awsrequest import AWSRequest, AWSResponse
 
+from compilegate.adapters import stores
 from compilegate_discover import account, job
 from tools.verify_aws.assumptions import load_assumptions
 
@@ -116,3 +120,31 @@ def test_each_row_that_names_the_documentation_has_its_sentence() -> None:
     named = {one.id for one in load_assumptions() if one.test.endswith("_service_models_says_it")}
 
     assert named == set(TEXTS)
+
+
+class Body(BytesIO):
+    """As botocore reads an answer."""
+
+    def stream(self) -> Iterator[bytes]:
+        yield self.read()
+
+
+def test_a_throttled_search_is_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "none")
+    monkeypatch.setattr("botocore.endpoint.time.sleep", lambda _: None)
+    answers = [
+        (400, b'{"__type": "ThrottlingException", "message": "Rate exceeded"}'),
+        (400, b'{"__type": "ThrottlingException", "message": "Rate exceeded"}'),
+        (200, b'{"Results": []}'),
+    ]
+
+    def answer(request: AWSRequest, **_: Any) -> AWSResponse:
+        status, body = answers.pop(0)
+        return AWSResponse(request.url, status, {}, Body(body))
+
+    sagemaker = stores.client("sagemaker", "eu-west-3")
+    sagemaker.meta.events.register("before-send.sagemaker.Search", answer)
+    found = sagemaker.search(Resource="TrainingJob")
+
+    assert ([], []) == (found["Results"], answers)
