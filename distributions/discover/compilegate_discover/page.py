@@ -8,7 +8,7 @@ from typing import Any
 
 from compilegate.cli.common.outcome import saving_between
 from compilegate.domain.economics import Range
-from compilegate.domain.formats import UNKNOWN, count, money, percent, plural, significant
+from compilegate.domain.formats import UNKNOWN, count, money, percent, plural, shown, significant
 from compilegate.report.markup import render_page
 from compilegate.report.tables import Table
 from compilegate.report.words import MetricCard
@@ -25,15 +25,10 @@ def cells_of(row: Document) -> tuple[str, ...]:
     """A workload as the table of the screen has it."""
     return (
         row["name"],
-        money_of(row["usd_per_year"]),
+        shown(row["usd_per_year"], money),
         saving_of(row),
         textwrap.shorten(why_of(row), SHORT, placeholder=" …"),
     )
-
-
-def money_of(usd: float | None) -> str:
-    """An amount, a dash where it is not known."""
-    return UNKNOWN if usd is None else money(usd)
 
 
 def saving_of(row: Document) -> str:
@@ -103,11 +98,11 @@ def _workloads(rows: Sequence[Document], more: int) -> Table:
     lines = [
         (
             row["name"],
-            UNKNOWN if row["runs_per_week"] is None else significant(row["runs_per_week"]),
-            UNKNOWN if row["run_hours"] is None else significant(row["run_hours"]),
+            shown(row["runs_per_week"], significant),
+            shown(row["run_hours"], significant),
             f"{row['instance_count']} x {row['instance_type'] or UNKNOWN}",
-            UNKNOWN if row["gpu_utilization"] is None else percent(row["gpu_utilization"]),
-            money_of(row["usd_per_year"]),
+            shown(row["gpu_utilization"], percent),
+            shown(row["usd_per_year"], money),
             saving_of(row),
             textwrap.shorten(why_of(row), LONG, placeholder=" …"),
         )

@@ -48,7 +48,7 @@ from compilegate.domain.decision import Decision, Verdict
 from compilegate.domain.errors import EnvironmentNotReadyError, InvalidInputError
 from compilegate.domain.flag import Flag
 from compilegate.domain.flag_change import TRAIN, Override
-from compilegate.domain.formats import UNKNOWN, clock, fixed
+from compilegate.domain.formats import UNKNOWN, clock, fixed, shown
 from compilegate.domain.production.registration import FAULT_VARIABLE
 from compilegate.domain.production.savings import metric_of, wall_seconds_of
 from compilegate.domain.workload.model import BASELINE
@@ -521,8 +521,8 @@ def night_line(night: dict[str, Any]) -> str:
     state = "ALARM" if night["alarm"] else "faulty" if night["injected_fault"] else ""
     columns = (
         f"{night['night']:>3} {date:<6}", f"{night['arm'] or UNKNOWN:<9}",
-        f"{WHY.get(night['why'], ''):<12}", f"{UNKNOWN if metric is None else fixed(metric):>7}",
-        f"{UNKNOWN if wall is None else clock(wall):>5}", f"{state:<6}",
+        f"{WHY.get(night['why'], ''):<12}", f"{shown(metric, fixed):>7}",
+        f"{shown(wall, clock):>5}", f"{state:<6}",
         f"flag {on_words(Flag(**night['flag']))}",
     )  # fmt: skip
     return "  ".join(columns).rstrip()
