@@ -117,11 +117,15 @@ class RealSeconds(World):
         wall = float(self.rng.choice(self.walls)) * LONGER / factor
         return 60 * round(wall / 60) if self.cell.rounded else wall
 
+    def times_faster(self, name: str) -> float:
+        """How many times as fast as the baseline an arm is."""
+        return 1.0 if name == BASELINE else self.cell.speedup
+
     def _run(self, arm: Arm, seed: int, lost: float) -> FullRun:
         self.made += 1
         slower = 1 + self.cell.slower if self.made > 10 else 1.0
-        factor = 1.0 if arm.name == BASELINE else self.cell.speedup
-        return FullRun(self._metric(arm, seed, lost), self.wall(factor / slower) / 3600)
+        wall = self.wall(self.times_faster(arm.name) / slower)
+        return FullRun(self._metric(arm, seed, lost), wall / 3600)
 
     def block(self, arms: list[str], steps: int) -> dict[str, tuple[list[float], float]]:
         """A process of each arm on one machine, of so many steps at most."""
@@ -129,7 +133,7 @@ class RealSeconds(World):
             self._off = math.exp(self.cell.missed * self.rng.standard_normal())
         found = {}
         for name in arms:
-            factor = 1.0 if name == BASELINE else self.cell.speedup * self._off
+            factor = 1.0 if name == BASELINE else self.times_faster(name) * self._off
             own = self.segments[int(self.rng.integers(len(self.segments)))]
             found[name] = ([LONGER * step / 1000 / factor for step in own[:steps]], 0.0)
         return found
@@ -159,7 +163,7 @@ def play(cell: Cell, index: int) -> Played:
     driver = Driver(world, policy)
     driver.evidence = replace(
         driver.evidence,
-        plan=replace(driver.evidence.plan, spreads=learn(*_past(cell, world))),
+        plan=replace(driver.evidence.plan, spreads=learn(*past(cell, world))),
     )
     ending = driver.trial()
     ends = ending.speedup.interval if ending.speedup else None
@@ -171,7 +175,7 @@ def play(cell: Cell, index: int) -> Played:
     )
 
 
-def _past(
+def past(
     cell: Cell, world: RealSeconds
 ) -> tuple[str, str, list[float], list[tuple[str, Measured]]]:
     """Production's walls, of several campaigns that are 2 % apart."""

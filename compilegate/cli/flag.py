@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import asdict
 from typing import Annotated, Any
@@ -20,6 +21,7 @@ from compilegate.cli.common.session import (
     on_cloud,
 )
 from compilegate.domain import naming
+from compilegate.domain.arithmetic import ratio
 from compilegate.domain.claims import command_at
 from compilegate.domain.decision import Verdict
 from compilegate.domain.errors import InvalidInputError
@@ -77,7 +79,12 @@ def flag_screen(workload: str, services: Services) -> tuple[dict[str, Any], dict
         "agrees": fits,
         "problem": problem,
     }
+    if not flag.layers:
+        del document["layers"]
+    factors = " x ".join(f"{ratio(one.speedup)} {one.candidate}" for one in flag.layers)
+    total = ratio(math.prod(one.speedup for one in flag.layers))
     return document, {
+        "stack": f"{factors} = {total}",
         "parameter": parameter, "flag": flag, "last": last, "override": human, **WORDS,
     }  # fmt: skip
 

@@ -412,6 +412,15 @@ class ControlFigures(ArmFigures):
 
 
 @dataclass(frozen=True)
+class LayerGain:
+    """How many times faster whole jobs are than those of ``on``, the arm that is on."""
+
+    on: str
+    estimate: float
+    interval: Interval
+
+
+@dataclass(frozen=True)
 class DecidedFlag:
     """What a recorded decision does to the flag; ``name`` is the parameter's full name."""
 
@@ -427,7 +436,8 @@ class Decision:
     ``arms`` none where nothing was measured. ``next`` is None where the trial has ended. ``flag``
     is None until the decision is recorded. ``controls`` tell effects apart and decide nothing;
     they are shown only where there are any. ``scheduled`` is the speed-up of a run of the
-    workload's ``run_hours``, where those are far from the hours that were measured.
+    workload's ``run_hours``, where those are far from the hours that were measured. ``layer`` is
+    what a candidate gains on what is on, where it was tried on top of that.
     """
 
     workload: str
@@ -445,6 +455,7 @@ class Decision:
     flag: DecidedFlag | None = None
     controls: tuple[ControlFigures, ...] = field(default=(), metadata=OMITTED)
     scheduled: AtLength | None = field(default=None, metadata=OMITTED)
+    layer: LayerGain | None = field(default=None, metadata=OMITTED)
 
     @classmethod
     def of_this_judge(

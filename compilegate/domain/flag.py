@@ -23,11 +23,25 @@ OVERRIDE_KEYS = (
 
 
 @dataclass(frozen=True)
+class Layer:
+    """One candidate of a stack: the decision that put it on, and how many times faster it made it.
+
+    What it gained is against what was on before, as that trial measured it.
+    """
+
+    candidate: str
+    decision_id: str
+    speedup: float
+
+
+@dataclass(frozen=True)
 class Flag:
     """Whether production trains with a candidate's overrides; ``since`` is UTC, ISO 8601.
 
     ``holdback`` is the share of a team's jobs that stay on the baseline once it is permanent, None
-    where an earlier release has written the flag.
+    where an earlier release has written the flag. ``layers`` are what a stack (planning/stack.py)
+    consists of, the bottom first; ``overrides`` are all of theirs together. It is empty where one
+    candidate alone is on.
     """
 
     enabled: bool
@@ -37,12 +51,15 @@ class Flag:
     decision_id: str | None = None
     since: str | None = None
     holdback: float | None = None
+    layers: tuple[Layer, ...] = ()
 
     def to_json(self) -> str:
         """The parameter's value; raises InvalidInputError above 4 KB."""
         document = {"schema": 1, **asdict(self)}
         if self.holdback is None:
             del document["holdback"]
+        if not self.layers:
+            del document["layers"]
         text = json.dumps(document, sort_keys=True)
         if len(text.encode()) > MAX_BYTES:
             raise InvalidInputError(
@@ -77,4 +94,12 @@ def parse_flag(text: str | None) -> Flag:
         decision_id=fields.text("decision_id", None),
         since=fields.text("since", None),
         holdback=fields.number("holdback", "share of 1", low=0, high=1, default=None),
+        layers=tuple(
+            Layer(
+                candidate=layer.text("candidate"),
+                decision_id=layer.text("decision_id"),
+                speedup=layer.number("speedup", "times what was on", above=0.0),
+            )
+            for layer in fields.sections("layers")
+        ),
     )

@@ -46,6 +46,7 @@ def open_canary(event: Mapping[str, Any], *, services: Services) -> dict[str, An
         measured=spec.job,
         now=now,
         until=until,
+        on=plan.on_top_of,
     )
     services.ledger.append(trial.workload, requested)
     if services.locks.holder(trial.workload) != execution:

@@ -18,10 +18,13 @@ from compilegate.domain.eligibility.check import EligibilityVerdict
 from compilegate.domain.eligibility.check import check_eligibility as check
 from compilegate.domain.eligibility.job import MeasuredOverhead, measured_overheads
 from compilegate.domain.errors import InvalidInputError, NotFoundError
+from compilegate.domain.flag import OFF, Flag
+from compilegate.domain.flag_change import flag_of
 from compilegate.domain.notes import Note
 from compilegate.domain.planning import plan as plans
 from compilegate.domain.planning.arms import ArmPlan, node_groups
-from compilegate.domain.planning.plan import Plan
+from compilegate.domain.planning.plan import Choice, Plan
+from compilegate.domain.planning.stack import stacked
 from compilegate.domain.production.history import DAY_SECONDS, WorkloadHistory
 from compilegate.domain.production.savings import wall_seconds_of, work_of
 from compilegate.domain.reasons import Reason
@@ -35,7 +38,7 @@ from compilegate.domain.trial.plan import (
     quality_mode,
 )
 from compilegate.domain.workload.limits import check_script_arguments
-from compilegate.domain.workload.model import BASELINE, Workload
+from compilegate.domain.workload.model import BASELINE, Candidate, Workload
 from compilegate.ports import ObjectStore, Quotas, Services, Settings
 from compilegate.usecases.job_requests import job_site, request_limits
 from compilegate.usecases.records import (
@@ -87,6 +90,8 @@ def plan_trial(event: Mapping[str, Any], *, services: Services) -> dict[str, Any
     """Record the plan; a refusal is recorded as an inconclusive decision with its reason."""
     trial, store, settings = Trial.from_event(event), services.store, services.settings
     spec, history = load_spec(store, trial), services.ledger.history(trial.workload)
+    on = flag_of(history.flags)
+    stacks = spec.workload.policy.small_wins and on.enabled
     context = TrialContext(
         trial=trial.trial,
         spec_key=trial.spec_key,
@@ -94,6 +99,7 @@ def plan_trial(event: Mapping[str, Any], *, services: Services) -> dict[str, Any
         source_key=spec.source_key,
         started_at=services.clock.now(),
         quality_mode=mode_of_trial(spec, history, store),
+        stands_on=len(history.flags) if stacks else 0,
     )
     days, now = spec.workload.policy.cooldown_days, context.started_at
     plan = cooling_down(history.flags, days, now=now, workload=trial.workload) or plan_for(
@@ -103,6 +109,7 @@ def plan_trial(event: Mapping[str, Any], *, services: Services) -> dict[str, Any
         measured=past_overheads(trial.workload, history, store),
         quality_runs=context.quality_mode.used,
         notes=spec.notes,
+        on=on,
     )
     if isinstance(plan, Reason):
         decision = Decision.of_this_judge(
@@ -115,7 +122,7 @@ def plan_trial(event: Mapping[str, Any], *, services: Services) -> dict[str, Any
     services.roles.ensure(trial.workload)
     machine = plan.arms[0].instance_type
     plan = replace(plan, spreads=learned_spreads(trial.workload, machine, services=services))
-    if context.quality_mode.used == SHADOW:
+    if context.quality_mode.used == SHADOW and not context.stands_on:  # pairs are of two arms
         pairs = plans.pairs_for(spec.workload, plan, beside=context.quality_mode.beside)
         plan = replace(plan, pairs=pairs)
     document = plan_document(plan, context, spec.workload.training)
@@ -151,13 +158,14 @@ def plan_for(
     measured: Sequence[MeasuredOverhead] = (),
     quality_runs: str = SHADOW,
     notes: tuple[Note, ...] = (),
+    on: Flag = OFF,
 ) -> Plan | Reason:
     """The plan that a workload gets under a deployment's settings.
 
     Quotas are the account's where it can be asked, else those that a refresh of facts has read.
     ``measured`` are compile times of the workload's earlier trials. ``quality_runs`` is who makes
     the full runs: the trial itself, unless production makes canary runs. ``notes`` are
-    remarks about the job.
+    remarks about the job. With ``policy.small_wins`` the candidates are tried on top of ``on``.
     """
     facts, spot = facts_for_workload(workload, settings), workload.training.spot
 
@@ -166,10 +174,16 @@ def plan_for(
         asked = quotas.training_instances(instance_type, spot=spot) if quotas else None
         return facts.quota(instance_type, spot=spot) if asked is None else asked
 
-    eligibility = check(workload, facts, region=settings.region, measured=measured)
-    plan = plans.plan_trial(
-        workload, eligibility.choice, facts, region=settings.region, quota=quota, mode=quality_runs
-    )
+    def choose(candidates: tuple[Candidate, ...]) -> Choice:
+        asked = replace(workload, candidates=candidates)
+        return check(asked, facts, region=settings.region, measured=measured).choice
+
+    choice = choose(workload.candidates)
+    is_stack = workload.policy.small_wins and on.enabled
+    tried = stacked(choice, on, choose) if is_stack else choice
+    plan = tried if isinstance(tried, Reason) else plans.plan_trial(
+        workload, tried, facts, region=settings.region, quota=quota, mode=quality_runs
+    )  # fmt: skip
     if isinstance(plan, Reason):
         return plan
     try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks.small_gains import pairs
+from benchmarks.small_gains import pairs, stacks
 from benchmarks.small_gains.__main__ import CELLS, PAGE, Cell, play
 
 
@@ -11,10 +11,17 @@ def test_a_large_gain_is_proven_and_none_is_not() -> None:
     assert not play(Cell("none", 1.0), 0).promoted
 
 
+def test_a_stack_grows_by_what_is_gained_and_stops_before_it_has_lost_a_margin() -> None:
+    free, dear = stacks.Stack("free", 1.03), stacks.Stack("dear", 1.03, loss=0.8)
+
+    assert 4 <= sum(layer.promoted for layer in stacks.play(free, 0))
+    assert 1 >= sum(layer.promoted for layer in stacks.play(dear, 0))
+
+
 def test_every_cell_is_on_the_page() -> None:
     page = PAGE.read_text()
 
-    cells = [*CELLS, *pairs.CELLS]
+    cells = [*CELLS, *pairs.CELLS, *stacks.STACKS]
     assert [cell.name for cell in cells if f"| {cell.name} |" not in page] == []
 
 

@@ -13,7 +13,7 @@ import typer
 from compilegate.cli.common import cloud as who
 from compilegate.cli.common.cloud import Cloud
 from compilegate.domain import naming
-from compilegate.domain.flag import Flag
+from compilegate.domain.flag import Flag, Layer
 from compilegate.usecases.flag.change_flag import change_flag
 from tests.cli.conftest import Invoke
 from tests.cli.trial_script import executions
@@ -265,6 +265,25 @@ def test_who_agreed_to_a_promotion_and_why_a_flag_is_stale_are_shown(
     assert "enable by a trial (EVALUATE), approved by bo" in history
     assert stale.startswith("bert-docs: off (stale, candidate compile)")
     assert "stale because of stale" in stale
+
+
+def test_the_layers_of_a_stack_are_shown_with_what_each_gained(
+    invoke: Invoke, promoted: Cloud
+) -> None:
+    layers = (Layer("compile", "d1", 1.33), Layer("larger", "d2", 1.021))
+    stack = replace(
+        flag_change("enable").flag, candidate="larger", layers=layers,
+        overrides={"compiler": "torch_compile", "batch_size": 64},
+    )  # fmt: skip
+    change = replace(flag_change("enable", "stack"), value=stack.to_json())
+    change_flag("bert-docs", change, services=promoted.services)
+    shown, alone = (
+        invoke("flag", "show", "bert-docs"),
+        invoke("flag", "show", "bert-docs", "--json"),
+    )
+
+    assert "layers 1.33x compile x 1.02x larger = 1.36x" in " ".join(shown.stdout.split())
+    assert ["compile", "larger"] == [one["candidate"] for one in json.loads(alone.stdout)["layers"]]
 
 
 @pytest.mark.parametrize(

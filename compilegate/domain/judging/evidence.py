@@ -284,7 +284,8 @@ class Evidence:
     ``content`` identifies the document that it was read from, independent of the order of its
     arms and runs. ``history_left_out`` past runs were scored on other evaluation examples.
     ``equivalence`` is None where nothing is known of the equivalence check. ``run_hours`` are
-    those of production's runs, as the workload file says.
+    those of production's runs, as the workload file says. ``on_top_of`` is the arm that is on while
+    candidates are tried on top of it, empty where nothing is.
     """
 
     workload: str
@@ -302,6 +303,7 @@ class Evidence:
     history_left_out: int = 0
     equivalence: FaultTable | None = None
     run_hours: float | None = None
+    on_top_of: str = ""
 
     @property
     def baseline(self) -> Arm:
@@ -309,9 +311,25 @@ class Evidence:
         return next(arm for arm in self.arms if arm.name == BASELINE)
 
     @property
-    def candidates(self) -> tuple[Arm, ...]:
+    def changed(self) -> tuple[Arm, ...]:
         """Every arm but the baseline, in the order of the document."""
         return tuple(arm for arm in self.arms if arm.name != BASELINE)
+
+    @property
+    def candidates(self) -> tuple[Arm, ...]:
+        """Those of them that may be promoted: not what is on."""
+        return tuple(arm for arm in self.changed if arm.name != self.on_top_of)
+
+    @property
+    def comparisons(self) -> tuple[tuple[str, Evidence], ...]:
+        """The evidence, and of layers the same runs with what is on as the baseline.
+
+        Each with what people read behind the candidate's name.
+        """
+        on = [replace(arm, name=BASELINE) for arm in self.changed if arm.name == self.on_top_of]
+        arms = (*on, *self.candidates)
+        layered = replace(self, arms=arms, on_top_of="", history_wall_seconds=())
+        return ("", self), *((f" on top of {self.on_top_of}", layered) for _ in on)
 
     @property
     def sharing(self) -> int:

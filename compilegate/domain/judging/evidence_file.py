@@ -103,6 +103,7 @@ def _evidence(fields: Fields) -> Evidence:
         plan=TrialPlan() if plan is None else plan.values(TrialPlan),
         controls=controls,
         equivalence=None if table is None else table.read(FaultTable),
+        on_top_of=fields.text("on_top_of", ""),
     )
     if any(seconds <= 0 for seconds in evidence.history_wall_seconds):
         fix = "remove runs without a duration"
@@ -111,6 +112,9 @@ def _evidence(fields: Fields) -> Evidence:
         arm.name for arm in evidence.candidates
     ]:
         raise fields.wrong("promoted", "must name an arm", "name the candidate that is on")
+    if evidence.on_top_of and (not evidence.candidates or len(evidence.comparisons) == 1):
+        fix = "name the arm that is on, beside a candidate that is tried on top of it"
+        raise fields.wrong("on_top_of", "must name an arm, and another be tried", fix)
     if evidence.phase == TRIAL and evidence.promoted is not None:
         raise fields.wrong(
             "promoted", "names what is on although a trial is judged", "set phase: probation"

@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from compilegate.domain.arithmetic import ratio, ratio_figure
-from compilegate.domain.decision import SIGNAL, Decision, NextStep, Verdict
+from compilegate.domain.decision import SIGNAL, Decision, LayerGain, NextStep, Verdict
 from compilegate.domain.judging.design import Design, next_look
 from compilegate.domain.judging.equivalence import State, equivalence_of, numerics_of
 from compilegate.domain.judging.evaluation import evaluation_of
@@ -135,6 +135,11 @@ def judge(evidence: Evidence) -> Decision:
                 "saving": saving_figures(lead.arm, evidence, lead.whole),
                 "scheduled": at_scheduled_length(lead.arm, evidence),
             }
+            for _, layered in evidence.comparisons[1:]:
+                gain = estimate_whole_job(lead.arm, layered)
+                figures["layer"] = gain and LayerGain(
+                    evidence.on_top_of, gain.speedup, gain.interval
+                )
         if lead and lead.quality:
             evaluation = evaluation_of(lead.quality, lead.arm, evidence)
             reasons += evaluation.reasons if evaluation else ()
@@ -162,9 +167,11 @@ def judge(evidence: Evidence) -> Decision:
 def judge_trial(evidence: Evidence) -> TrialFinding:
     """Decide the trial as far as the evidence goes."""
     refused = _refused(evidence)
-    if refused is None and any(not run.finished for run in evidence.baseline.speed):
-        text = "the baseline failed in a speed block: nothing to compare with"
-        refused = Reason("baseline_failed", text, BASELINE)
+    for on_top, compared in evidence.comparisons:
+        if refused is None and any(not run.finished for run in compared.baseline.speed):
+            what = evidence.on_top_of if on_top else "the baseline"
+            text = f"{what} failed in a speed block: nothing to compare with"
+            refused = Reason("baseline_failed", text, BASELINE)
     if refused:
         return TrialFinding(Verdict.INCONCLUSIVE, "speed", (refused,))
 
@@ -207,17 +214,25 @@ def _too_few_runs(evidence: Evidence, arm: str | None = None) -> Reason:
 
 
 def _speed_finding(candidate: Arm, evidence: Evidence) -> CandidateFinding:
-    speed, name = judge_speed(candidate, evidence), candidate.name
-    verdict, code = SPEED_VERDICTS[speed.outcome]
-    whole = estimate_whole_job(candidate, evidence)
-    between = f"{_between(whole)}, " if whole else ""
-    reasons = [Reason(code, f"{name}: {between}{speed.reason}", name)]
+    """Of a layer both speeds decide, against nothing and against what is on."""
+    name, verdict, reasons = candidate.name, Verdict.PROMOTE, list[Reason]()
+    found = []
+    for on_top, compared in evidence.comparisons:
+        speed, whole = judge_speed(candidate, compared), estimate_whole_job(candidate, compared)
+        found.append((speed, whole))
+        own, code = SPEED_VERDICTS[speed.outcome]
+        between = f"{_between(whole)}, " if whole else ""
+        reason = Reason(code, f"{name}{on_top}: {between}{speed.reason}", name)
+        is_graver = GRAVEST.index(own) < GRAVEST.index(verdict)
+        reasons.insert(0 if is_graver else len(reasons), reason)  # what decides comes first
+        verdict = own if is_graver else verdict
     doubt = _doubt(candidate, evidence)
     if doubt:
         reasons.append(doubt)
         if doubt.code != "numerics_differ" and verdict is not Verdict.STAY_OFF:
             verdict = Verdict.STAY_OFF
             reasons.reverse()  # what decides comes first
+    speed, whole = found[0]
     return CandidateFinding(candidate, verdict, "speed", tuple(reasons), speed, whole=whole)
 
 
@@ -327,20 +342,25 @@ def _quality_finding(
 def _agreed(
     passed: CandidateFinding, evidence: Evidence, design: Design
 ) -> tuple[Verdict, Reason | None]:
-    """A gate that whole jobs do not confirm proves nothing."""
-    arm, seen = passed.arm, confirm(passed.arm, evidence, passed.whole)
-    if seen.agreement is Agreement.CONFIRMED:
-        return Verdict.PROMOTE, None
-    done = finished(arm.quality)
-    more, timed = next_look(len(done), design.n_max), all(run.wall_seconds for run in done)
-    may_agree = more is not None and timed and not seen.disproved
-    verdict = Verdict.CONTINUE if may_agree else Verdict.INCONCLUSIVE
-    return verdict, _objection(arm, evidence, passed.whole, seen)
+    """A gate that whole jobs do not confirm, also against what is on, proves nothing."""
+    for on_top, compared in evidence.comparisons:
+        arm, whole = passed.arm, estimate_whole_job(passed.arm, compared)
+        seen = confirm(arm, compared, whole)
+        if seen.agreement is Agreement.CONFIRMED:
+            continue
+        done = finished(arm.quality)
+        more, timed = next_look(len(done), design.n_max), all(run.wall_seconds for run in done)
+        may_agree = more is not None and timed and not seen.disproved
+        verdict = Verdict.CONTINUE if may_agree else Verdict.INCONCLUSIVE
+        return verdict, _objection(f"{arm.name}{on_top}", arm, compared, whole, seen)
+    return Verdict.PROMOTE, None
 
 
-def _objection(arm: Arm, evidence: Evidence, whole: WholeJob | None, seen: Confirmation) -> Reason:
+def _objection(
+    name: str, arm: Arm, evidence: Evidence, whole: WholeJob | None, seen: Confirmation
+) -> Reason:
     if whole is None or whole.measured is None or seen.agreement is Agreement.UNMEASURED:
-        text = f"{arm.name}: the wall clock of full runs is missing"
+        text = f"{name}: the wall clock of full runs is missing"
         return Reason("full_run_unmeasured", text, arm.name)
     measured, between = ratio(math.exp(whole.measured.log)), _between(whole)
     predicted = ratio(math.exp(whole.predicted.log)) if whole.predicted else ""
@@ -361,7 +381,7 @@ def _objection(arm: Arm, evidence: Evidence, whole: WholeJob | None, seen: Confi
             "saving_unproven", f"{between}: a run may cost up to {dearer:.0%} more than today's",
         ),
     }[seen.agreement]  # fmt: skip
-    jobs = f"{arm.name}: full jobs, start-up and evaluation included, are"
+    jobs = f"{name}: full jobs, start-up and evaluation included, are"
     return Reason(code, f"{jobs} {text}", arm.name)
 
 
@@ -369,19 +389,19 @@ def _not_worth_going_on(
     passed: CandidateFinding, evidence: Evidence, design: Design
 ) -> Reason | None:
     """More full runs have to be worth their price, and their wall clock still open."""
-    whole, arm = passed.whole, passed.arm
-    if whole is None:
-        return None
-    if confirm(arm, evidence, whole).disproved:
-        text = f"{arm.name}: full jobs are {ratio(whole.speedup)}, conclusively too slow"
-        return Reason("full_run_disagrees", text, arm.name)
-    if not is_shadow(evidence, arm):
-        return None
-    value = value_of_shadow_runs(arm, evidence, design, whole.speedup)
-    if value is None or value.pays:
-        return None
-    text = (
-        f"{arm.name}: proving its quality would take about {value.runs} more runs, worth "
-        f"{value.cost:.1f} baseline runs, to save an expected {value.gain:.1f}"
-    )
-    return Reason("saving_below_trial_cost", text, arm.name)
+    arm = passed.arm
+    for on_top, compared in evidence.comparisons:
+        whole, name = estimate_whole_job(arm, compared), f"{arm.name}{on_top}"
+        if whole is None:
+            return None
+        if confirm(arm, compared, whole).disproved:
+            text = f"{name}: full jobs are {ratio(whole.speedup)}, conclusively too slow"
+            return Reason("full_run_disagrees", text, arm.name)
+        value = value_of_shadow_runs(arm, compared, design, whole.speedup)
+        if is_shadow(evidence, arm) and value is not None and not value.pays:
+            text = (
+                f"{name}: proving its quality would take about {value.runs} more runs, worth "
+                f"{value.cost:.1f} baseline runs, to save an expected {value.gain:.1f}"
+            )
+            return Reason("saving_below_trial_cost", text, arm.name)
+    return None

@@ -15,7 +15,7 @@ from compilegate.domain.decision import CANARY, SHADOW, QualityStep, RequestedFu
 from compilegate.domain.judging.comparison import baseline_needed, samples_of
 from compilegate.domain.judging.design import EVEN, Design, looks, next_look
 from compilegate.domain.judging.equivalence import State, equivalence_of
-from compilegate.domain.judging.evidence import Arm, Evidence, runs_apart, walls
+from compilegate.domain.judging.evidence import Arm, Evidence, finished, runs_apart, walls
 from compilegate.domain.judging.quality import first_runs
 from compilegate.domain.judging.speed import SPEED_LOOKS
 from compilegate.domain.judging.whole_job import PAIRS, usd_per_run
@@ -131,12 +131,13 @@ def next_speed(evidence: Evidence, open_arms: Sequence[str]) -> SpeedStep:
     how = "all arms back to back"
     if any(runs_apart(arm, evidence.baseline) for arm in arms):
         how = "arms that need other nodes in separate jobs at the same time"
+    measured = tuple(dict.fromkeys((BASELINE, evidence.on_top_of or BASELINE, *open_arms)))
     return SpeedStep(
         block=max((run.block for arm in evidence.arms for run in arm.speed), default=-1) + 1,
         blocks=blocks,
         steps=plan.speed_steps,
-        arms=(BASELINE, *open_arms),
-        usd=_blocks_usd(evidence, (BASELINE, *open_arms), blocks),
+        arms=measured,
+        usd=_blocks_usd(evidence, measured, blocks),
         why=f"{blocks} short block{'s' * (blocks > 1)}, {how}, to measure the full-run speed-up",
     )
 
@@ -188,7 +189,10 @@ def next_quality(
     trained = [(run.order, arm.name) for arm in evidence.arms for run in arm.quality]
     last = max(trained)[1] if trained else ""
     first = shadow or beside < n or last == BASELINE or n + more in looks(design.n_max)
-    sides = (evidence.baseline, base), (candidate, more)
+    on = [arm for arm in evidence.changed if arm.name == evidence.on_top_of]
+    behind = [(arm, max(n + more - len(finished(arm.quality)), 0)) for arm in on]
+    between = ((arm, lacking if shadow else min(lacking, 1)) for arm, lacking in behind)
+    sides = (evidence.baseline, base), *between, (candidate, more)
     runs = _seeded(_alternating(*(sides if first else sides[::-1])))
     where = "extra runs" if shadow else "scheduled production runs"
     if jobs:
@@ -216,10 +220,10 @@ def is_shadow(evidence: Evidence, candidate: Arm) -> bool:
     return at_first.state is not State.PASSED and made < first_runs(evidence)
 
 
-def _alternating(first: tuple[Arm, int], second: tuple[Arm, int]) -> list[Arm]:
-    """So many runs of both arms in turn, so that both see the same weeks; ``second`` ends."""
-    turns = range(max(first[1], second[1]))
-    return [arm for turn in turns for arm, count in (second, first) if turn < count][::-1]
+def _alternating(*sides: tuple[Arm, int]) -> list[Arm]:
+    """So many runs of each arm in turn, so that all see the same weeks; the last one ends."""
+    turns = range(max(count for _, count in sides))
+    return [arm for turn in turns for arm, count in reversed(sides) if turn < count][::-1]
 
 
 def _in_pairs(baseline: Arm, candidate: Arm, jobs: int) -> list[Arm]:

@@ -33,10 +33,11 @@ def resolution(
 
     None where no look up to ``n_max`` does. ``spreads`` are those that were learned.
     """
+    asked = replace(policy, small_wins=0.0, min_mean_speedup=1.0, min_proven_speedup=1.0)
     rest = {
         "schema": 1, "workload": "any", "full_run_steps": STEPS,
         "plan": {"spreads": write(spreads)},
-        "policy": replace(policy, min_mean_speedup=1.0, min_proven_speedup=1.0).to_dict(),
+        "policy": asked.to_dict(),
         "quality": {"metric": "any", "goal": "maximize", "margin": 1.0},
     }  # fmt: skip
     names = [f"candidate{index}" for index in range(candidates)]

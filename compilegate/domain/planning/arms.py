@@ -26,6 +26,7 @@ from compilegate.domain.workload.model import (
 
 CANDIDATE = "candidate"
 CONTROL = "control"
+ON = "on"
 LABEL = "as it runs today"
 UNCOMPILED_LABEL = f"{LABEL}, its own compiling off"
 # What an arm may differ in, and the settings of the training that make up a factor alone.
@@ -56,9 +57,10 @@ class ArmPlan:
 
     ``overrides`` are the arm's own changes, empty for the baseline. ``entry_point`` None and empty
     ``framework`` are the workload's; ``hyperparameters`` are laid over the workload's. ``role`` is
-    baseline, candidate, or control: measured to separate effects, never promoted. ``why`` says
-    what the arm is there for, ``factors`` what it changes. ``compile_seconds`` are those of a
-    first compilation, profiled or assumed; None without either.
+    baseline, candidate, on (what is on, under candidates on top of it), or control: measured to
+    separate effects, never promoted. ``why`` says what the arm is there for, ``factors`` what it
+    changes. ``compile_seconds`` are those of a first compilation, profiled or assumed; None without
+    either.
     """
 
     name: str
@@ -163,11 +165,15 @@ def plan_arms(
     *,
     region: str,
     why: Mapping[str, str] | None = None,
+    on: str = "",
 ) -> tuple[ArmPlan, ...] | Reason:
-    """Baseline, candidates and controls, in this order; ``why`` each candidate is there."""
+    """Baseline, candidates and controls, in this order; ``why`` each candidate is there.
+
+    ``on`` names the candidate that is on.
+    """
     arms: list[ArmPlan] = []
     for change in (Candidate(name=BASELINE), *candidates):
-        role, reason = CANDIDATE, (why or {}).get(change.name, "")
+        role, reason = ON if change.name == on else CANDIDATE, (why or {}).get(change.name, "")
         if change.name == BASELINE:
             role, reason = BASELINE, BASELINE_WHY
         arm = _arm(workload, change, facts, region=region, role=role, why=reason)

@@ -33,6 +33,7 @@ from compilegate.domain.judging.quality import ENOUGH_HISTORY
 from compilegate.domain.judging.speed import SPEED_LOOKS
 from compilegate.domain.planning.arms import (
     CANDIDATE,
+    ON,
     ArmPlan,
     Cluster,
     SpeedJob,
@@ -502,5 +503,6 @@ def _full_runs(arms: Sequence[ArmPlan], runs: int, proof: Proof) -> list[int]:
     """Extra full runs of each arm when every candidate takes ``runs``; controls take none."""
     extra, later = proof.extra_runs(runs), sum(arm.role == CANDIDATE for arm in arms) - 1
     beside = proof.baseline_runs(extra) + later * proof.baseline_runs(extra, later=True)
-    counts = {CANDIDATE: extra, BASELINE: beside if extra else 0}
+    # What is on makes as many beside each candidate.
+    counts = {CANDIDATE: extra, BASELINE: beside if extra else 0, ON: extra * (later + 1)}
     return [counts.get(arm.role, 0) for arm in arms]

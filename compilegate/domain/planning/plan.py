@@ -136,12 +136,14 @@ class Plan:
 class Choice:
     """The candidates that may be tried, in order; ``why`` says what each is there for, by name.
 
-    ``left_out`` are the other candidates and levers, each with the reason.
+    ``left_out`` are the other candidates and levers, each with the reason. ``on`` is the candidate
+    that is on, where the others are tried on top of it.
     """
 
     candidates: tuple[Candidate, ...]
     why: Mapping[str, str] = field(default_factory=dict)
     left_out: tuple[tuple[str, str], ...] = ()
+    on: str = ""
 
 
 @dataclass(frozen=True)
@@ -162,16 +164,19 @@ def design_trial(
     why: Mapping[str, str] | None = None,
     mode: str = SHADOW,
     quota: QuotaLookup = unlimited,
+    on: str = "",
 ) -> TrialDesign | Reason:
     """The trial of these candidates, or why there is none; ``mode`` says who makes full runs.
 
-    ``quota`` lays its rounds out, which makes them longer, never dearer.
+    ``quota`` lays its rounds out, which makes them longer, never dearer. ``on`` names the one that
+    is on.
     """
-    arms = plan_arms(workload, candidates, facts, region=region, why=why)
+    arms = plan_arms(workload, candidates, facts, region=region, why=why, on=on)
     if isinstance(arms, Reason):
         return arms
-    rho = possible_rho(workload, candidates, facts)
-    proof = plan_proof(workload, candidates=len(candidates), mode=mode, rho=rho)
+    tried = [one for one in candidates if one.name != on]
+    rho = possible_rho(workload, tried, facts)
+    proof = plan_proof(workload, candidates=len(tried), mode=mode, rho=rho)
     if proof is None:
         runs = f"{workload.schedule.runs_per_week:g}"
         text = f"{runs} runs a week leave too few to prove quality on"
@@ -214,8 +219,9 @@ def plan_trial(
         why_not = "; ".join(f"{name}: {text}" for name, text in choice.left_out[:1])
         return Reason("ineligible", f"no candidate is eligible; {why_not}")
     design = design_trial(
-        workload, choice.candidates, facts, region=region, why=choice.why, mode=mode, quota=quota
-    )
+        workload, choice.candidates, facts, region=region, why=choice.why, mode=mode, quota=quota,
+        on=choice.on,
+    )  # fmt: skip
     if isinstance(design, Reason):
         return design
     required = needs(design.arms, design.proof, spot=workload.training.spot, quota=quota)

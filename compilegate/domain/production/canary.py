@@ -14,6 +14,8 @@ from typing import Any, TypeVar
 
 from compilegate.domain import naming
 from compilegate.domain.decision import RequestedFullRun
+from compilegate.domain.errors import UnreadableRecordError
+from compilegate.domain.flag_change import flag_of
 from compilegate.domain.followers import HOLD
 from compilegate.domain.production.attempts import longest_run_seconds
 from compilegate.domain.production.history import WorkloadHistory
@@ -59,11 +61,13 @@ def requested_round(
     measured: TrainedJob,
     now: int,
     until: int,
+    on: str = "",
 ) -> CanaryRound:
     """The trial's round ``number``, open from ``now`` to ``until``.
 
     ``runs`` are in the judge's order, which gives no arm a weekday of its own. ``overrides`` are
-    what the flag would change for each arm, ``measured`` is the job that the trial measures.
+    what the flag would change for each arm, ``measured`` is the job that the trial measures. ``on``
+    is the arm that is on.
     """
     return CanaryRound(
         trial=trial,
@@ -75,6 +79,7 @@ def requested_round(
         slot_seconds=round(longest_run_seconds(measured.workload)),
         hold=measured.workload.policy.hold_models,
         at=now,
+        on=on,
     )
 
 
@@ -91,10 +96,11 @@ def open_slot(history: WorkloadHistory, *, now: int, job: str) -> Choice | None:
     """What the next free slot asks of a run of ``job`` at ``now``; None trains as the flag says.
 
     None as well where ``job`` (the digest of what production trains today) is not what the
-    trial measures: the candidate's changes were never tried on that.
+    trial measures: the candidate's changes were never tried on that; and where what they are tried
+    on top of is off by now.
     """
     for opened in open_rounds(history, now):
-        if opened.job != job or result_ending(opened, history):
+        if opened.job != job or result_ending(opened, history) or not _stands(opened, history):
             continue
         ended = results(opened, history)
         # Those on their way to a result.
@@ -107,7 +113,7 @@ def open_slot(history: WorkloadHistory, *, now: int, job: str) -> Choice | None:
         }
         for position, requested in enumerate(opened.runs):
             if position not in ended and position not in taken:
-                is_held = opened.hold and requested.arm != BASELINE
+                is_held = opened.hold and requested.arm not in (BASELINE, opened.on)
                 return Choice(
                     requested.arm,
                     CANARY,
@@ -143,11 +149,12 @@ def canary_runs(history: WorkloadHistory, trial: str) -> list[ProductionRun]:
 
 def held_runs(history: WorkloadHistory, trial: str) -> list[ProductionRun]:
     """Runs of the trial's candidates whose models were held back, with any outcome."""
-    held = {(trial, one.round) for one in history.rounds_of(trial) if one.hold}
+    held = {one.round: one for one in history.rounds_of(trial) if one.hold}
     return [
         run
         for run, slot in _with_slots(history.runs)
-        if run.arm != BASELINE and (slot.trial, slot.round) in held
+        if slot.trial == trial and slot.round in held
+        if run.arm not in (BASELINE, held[slot.round].on)
     ]
 
 
@@ -176,25 +183,36 @@ def round_ending(canary: CanaryRound, history: WorkloadHistory) -> str:
     return result_ending(canary, history) or (RETIRED if history.is_retired else "")
 
 
+def _stands(opened: CanaryRound, history: WorkloadHistory) -> bool:
+    """Whether what the round's candidates are tried on top of is still on; in doubt it is not."""
+    try:
+        flag = flag_of(history.flags if opened.on else ())
+    except UnreadableRecordError:
+        return False
+    return not opened.on or (flag.enabled and flag.candidate == opened.on)
+
+
 def effect_of_run(
     run: ProductionRun, history: WorkloadHistory, job: str | None
 ) -> tuple[list[tuple[CanaryRound, str]], bool]:
     """The rounds that end with ``run``, which ``history`` has, and why each does.
 
     ``job`` is the digest of what the run trained (``TrainedJob.digest``), None where that is
-    unknown. A run of another job than the trial measures ends the round, as production will make
-    no more. The flag beside them: the run's held model came after its round had ended without it.
+    unknown. A run of another job than the trial measures, or after what the trial stands on was
+    turned off, ends the round, as production will make no more. The flag beside them: the run's
+    held model came after its round had ended without it.
     """
     over = []
     for round_ in history.rounds:
-        moved_on = job not in (None, round_.job) and run.started_at > round_.at
+        is_other = job not in (None, round_.job) or not _stands(round_, history)
+        moved_on = is_other and run.started_at > round_.at
         reason = round_.closed or round_ending(round_, history) or (CHANGED if moved_on else "")
         if reason and not round_.reported:
             over.append((round_, reason))
     # A model that comes too late is unproven; where the trial's verdict does, that comes later and
     # tags it again. A round that is complete may have ended with this very run.
     too_late = run.arm != BASELINE and any(
-        one.hold and one.closed not in (None, COMPLETE)
+        one.hold and one.closed not in (None, COMPLETE) and run.arm != one.on
         for _, slot in _with_slots([run])
         for one in history.rounds_of(slot.trial)
         if one.round == slot.round

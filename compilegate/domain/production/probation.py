@@ -119,7 +119,8 @@ def probation_document(
     tried = [run["order"] for arm in evidence["arms"] for run in arm["runs"] if "order" in run]
     # ``order`` is the place among the runs of all arms; production's follow the trial's.
     ordered = list(enumerate(runs, max(tried, default=-1) + 1))
-    rest = {key: value for key, value in evidence.items() if key != "controls"}
+    apart = ("controls", "on_top_of")
+    rest = {key: value for key, value in evidence.items() if key not in apart}
     return {
         **rest,
         "phase": PROBATION,

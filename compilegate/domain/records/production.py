@@ -292,7 +292,8 @@ class CanaryRound(LedgerRecord):
     ``arms`` are the overrides of each arm as a flag would hold them, the baseline's empty. ``job``
     is the digest of what the trial measures (``TrainedJob.digest``). After ``until`` the trial no
     longer waits for it; a slot whose run began ``slot_seconds`` ago without a result is free
-    again. ``hold`` says whether candidate models wait for the verdict.
+    again. ``hold`` says whether candidate models wait for the verdict; those of ``on``, the arm
+    that is on, do not.
 
     Later entries add: ``closed`` is the reason why it ended, None while it is open; ``reported``
     says that the waiting trial knows of that; ``tokens`` wake the trial, oldest first.
@@ -310,6 +311,7 @@ class CanaryRound(LedgerRecord):
     slot_seconds: int
     hold: bool
     at: int = 0
+    on: str = field(default="", metadata=OMITTED)
     closed: str | None = field(default=None, metadata=OMITTED)
     reported: bool = field(default=False, metadata=OMITTED)
     tokens: tuple[str, ...] = field(default=(), metadata=OMITTED)

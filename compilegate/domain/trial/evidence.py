@@ -268,6 +268,7 @@ class TrialEvidence:
             },
             "arms": [self._arm_document(arm) for arm in self.arms if not self._is_control(arm)],
             **({"controls": controls} if controls else {}),
+            **({"on_top_of": plan.on_top_of} if plan.on_top_of else {}),
             **({} if table is None else {"equivalence": table}),
         }
 

@@ -13,7 +13,7 @@ from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.flag import Flag
 from compilegate.domain.notes import Note, read_notes
 from compilegate.domain.planning import rounds
-from compilegate.domain.planning.arms import CANDIDATE, CONTROL, ArmPlan, promoted
+from compilegate.domain.planning.arms import CANDIDATE, CONTROL, ON, ArmPlan, promoted
 from compilegate.domain.production.history import DAY_SECONDS, WorkloadHistory
 from compilegate.domain.production.registration import Registration, TrainedJob
 from compilegate.domain.reasons import Reason
@@ -44,7 +44,11 @@ class QualityMode:
 
 @dataclass(frozen=True)
 class TrialContext:
-    """What a plan is recorded with: whose trial it is and what its jobs train."""
+    """What a plan is recorded with: whose trial it is and what its jobs train.
+
+    ``stands_on`` is the flag's version on which its candidates are tried on top of what is on, 0
+    where they are tried alone.
+    """
 
     trial: str
     spec_key: str
@@ -52,6 +56,7 @@ class TrialContext:
     source_key: str
     started_at: int
     quality_mode: QualityMode
+    stands_on: int = 0
 
 
 @dataclass(frozen=True)
@@ -62,7 +67,8 @@ class RecordedPlan:
     instances of each type that the account allows at one time, None unknown. ``notes`` are
     remarks about the job.
     ``expected_usd`` is the estimate of the whole trial's cost, None unknown. ``spreads`` are those
-    that were learned before it, ``pairs`` whether a job makes whole runs of both arms.
+    that were learned before it, ``pairs`` whether a job makes whole runs of both arms,
+    ``stands_on`` is the context's.
     """
 
     arms: tuple[ArmPlan, ...]
@@ -82,6 +88,7 @@ class RecordedPlan:
     expected_usd: float | None = None
     spreads: Spreads = ASSUMED
     pairs: bool = False
+    stands_on: int = 0
 
     @property
     def baseline(self) -> ArmPlan:
@@ -90,13 +97,18 @@ class RecordedPlan:
 
     @property
     def judged_arms(self) -> tuple[ArmPlan, ...]:
-        """The baseline and the candidates; a control decides nothing."""
+        """The baseline, the candidates and what is on; a control decides nothing."""
         return tuple(arm for arm in self.arms if arm.role != CONTROL)
 
     @property
     def candidates(self) -> int:
         """How many candidates are tried."""
-        return len(self.judged_arms) - 1
+        return sum(arm.role == CANDIDATE for arm in self.arms[1:])
+
+    @property
+    def on_top_of(self) -> str:
+        """The name of the arm that is on, empty where candidates are tried alone."""
+        return next((arm.name for arm in self.arms if arm.role == ON), "")
 
     @property
     def runs_in_production(self) -> bool:
@@ -125,7 +137,7 @@ def plan_document(plan: Plan, context: TrialContext, training: Training) -> dict
     Its limits say whether even the longest path ends in time, without rounds that production makes.
     """
     mode = context.quality_mode
-    candidates = sum(arm.role != CONTROL for arm in plan.arms) - 1
+    candidates = sum(arm.role == CANDIDATE for arm in plan.arms[1:])
     turns = max(layout.waves for layout in plan.layout)
     each = rounds.round_seconds(training.longest_job_hours, turns)
     longest = rounds.max_rounds(candidates) * each + rounds.ENDING_SECONDS
@@ -136,7 +148,10 @@ def plan_document(plan: Plan, context: TrialContext, training: Training) -> dict
         "machine_hours": most / HOUR,
         "fits": longest <= most,
     }
-    return {**plan.to_dict(), **asdict(context), "limits": limits}
+    document = {**plan.to_dict(), **asdict(context), "limits": limits}
+    if not context.stands_on:
+        del document["stands_on"]
+    return document
 
 
 def read_plan(document: Mapping[str, Any]) -> RecordedPlan:

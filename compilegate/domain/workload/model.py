@@ -31,7 +31,7 @@ PADDINGS = ("max_length", "longest", "none")
 QUALITY_RUNS = ("shadow", "canary", "hybrid")
 USE_EQUIVALENCE, STRICT = "use", "strict"
 # Keys of a policy that 0.2.0 refuses.
-NEWER_THAN_020 = ("equivalence", "holdback")
+NEWER_THAN_020 = ("equivalence", "holdback", "small_wins")
 # What happens to a flag whose decision no longer holds for what production trains.
 FALL_BACK, KEEP = "fall_back", "keep"
 ON_STALE = (FALL_BACK, KEEP)
@@ -338,6 +338,13 @@ class Policy(Section):
         low=1.0,
         formerly="reject_speedup",
     )
+    small_wins: float = key(
+        "in place of both bars: each candidate is tried on top of what is on, and promoted if it "
+        "is proven faster than that and short blocks average this or more; 0 is off",
+        "times what is on",
+        default=0.0,
+        low=0.0,
+    )
     alpha: float = key(
         "chance of promoting a bad candidate",
         "error probability",
@@ -383,9 +390,20 @@ class Policy(Section):
         "without a trial after a revert", "days", default=14.0, low=0.0, high=3650
     )
 
+    def __post_init__(self) -> None:
+        """Small wins have bars of their own, unless others are written beside them."""
+        bars = self.min_mean_speedup, self.min_proven_speedup
+        if self.small_wins and bars == (Policy.min_mean_speedup, Policy.min_proven_speedup):
+            object.__setattr__(self, "min_mean_speedup", self.small_wins)
+            object.__setattr__(self, "min_proven_speedup", 1.0)
+
     def problems(self) -> Iterator[Problem]:
-        """A mean that is required below what must be proven."""
-        if self.min_mean_speedup < self.min_proven_speedup:
+        """A mean that is required below what must be proven; bars beside those of small wins."""
+        bars = self.min_mean_speedup, self.min_proven_speedup
+        if self.small_wins and (self.small_wins < 1 or bars != (self.small_wins, 1.0)):
+            fix = "write 1.005 or so, or 0, and leave out min_mean_speedup and min_proven_speedup"
+            yield "small_wins", "is a gain of 1 or more, and stands for both bars", fix
+        elif self.min_mean_speedup < self.min_proven_speedup:
             problem = f"is below min_proven_speedup ({self.min_proven_speedup:g})"
             yield "min_mean_speedup", problem, "set min_mean_speedup to min_proven_speedup or more"
 

@@ -6,12 +6,13 @@ Repeating either is safe.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from compilegate.domain.codec import write
 from compilegate.domain.decision import Decision, FlagAction, Verdict
 from compilegate.domain.errors import InvalidEvidenceError, NotFoundError
-from compilegate.domain.flag import Flag
+from compilegate.domain.flag import Flag, Layer
 from compilegate.domain.flag_change import EVALUATE
 from compilegate.domain.judging.evidence_file import read_evidence, recorded_spend
 from compilegate.domain.judging.whole_job import measured_spreads
@@ -22,8 +23,18 @@ from compilegate.domain.records.trials import FlagOutcome, GivenAnswer, TrialDec
 from compilegate.domain.spreads import Measured
 from compilegate.ports import Services
 from compilegate.usecases.flag.approval import approval_of, needs_approval
-from compilegate.usecases.flag.change_flag import Changed, change_flag, latest_flag
-from compilegate.usecases.records import Trial, find_record, load_decision, load_plan, save_record
+from compilegate.usecases.flag.change_flag import Changed, change_flag, flag_versions, latest_flag
+from compilegate.usecases.records import (
+    Trial,
+    find_plan,
+    find_record,
+    load_decision,
+    load_plan,
+    save_record,
+)
+
+# Digits of a layer's gain in the flag.
+SIGNIFICANT = 4
 
 
 def record_decision(event: Mapping[str, Any], *, services: Services) -> dict[str, Any]:
@@ -79,12 +90,14 @@ def apply_flag(event: Mapping[str, Any], *, services: Services) -> dict[str, Any
     answer = approval.answer if approval else None
     reply = map_optional(answer, lambda one: GivenAnswer(one.approved, one.by, one.at, one.reason))
     approved = bool(reply and reply.approved) or not needs_approval(trial, decision, store)
-    if decision.flag_action is FlagAction.KEEP or not approved:
+    plan, action = find_plan(store, trial), decision.flag_action
+    stands_on = plan.stands_on if plan else 0
+    # A layer that is worse or slower says nothing of what it was tried on.
+    if action is FlagAction.KEEP or (stands_on and action is FlagAction.DISABLE) or not approved:
         made = Changed(False, *latest_flag(trial.workload, services))
     else:
-        started = services.ledger.history(
-            trial.workload, TrialStarted.key_of(trial=trial.trial)
-        ).started
+        own = TrialStarted.key_of(trial=trial.trial)
+        started = services.ledger.history(trial.workload, own).started
         # The change accounts for manual changes up to the approval, else up to the trial's start.
         # A trial that never recorded its start overrules none of them.
         since = answer or next(iter(started), None)
@@ -93,11 +106,12 @@ def apply_flag(event: Mapping[str, Any], *, services: Services) -> dict[str, Any
             at=0,
             change_id=f"trial#{trial.trial}#flag",
             by=EVALUATE,
-            action=str(decision.flag_action),
+            action=str(action),
             value=_decided_flag(decision, trial, services).to_json(),
             reason="; ".join(decision.messages),
             decided_at=since.at if since else 0,
             seen_version=since.flag_version if since else None,
+            based_on=stands_on or None,
             decision_id=decision.decision_id,
             details={
                 "trial": trial.trial,
@@ -114,7 +128,7 @@ def apply_flag(event: Mapping[str, Any], *, services: Services) -> dict[str, Any
             state=made.flag.state,
             approved=approved,
             overrode=made.overrode,
-            held_by=made.held_by,
+            held_by=made.held_by or made.superseded_by,
             approval=reply,
         )
     )
@@ -130,4 +144,13 @@ def _decided_flag(decision: Decision, trial: Trial, services: Services) -> Flag:
             f"decision {decision.decision_id} enables the flag and names no candidate"
         )
     plan = load_plan(services.store, trial)
-    return promoted(plan.arm(decision.candidate), plan.baseline, decision_id=decision.decision_id)
+    name, decided = decision.candidate, decision.decision_id
+    flag, gain = promoted(plan.arm(name), plan.baseline, decision_id=decided), decision.layer
+    if not (plan.stands_on and gain and decision.speedup):
+        return flag
+    below = flag_versions(trial.workload, services)[plan.stands_on - 1].flag
+    # What one candidate alone has gained, as this trial has measured it.
+    alone = decision.speedup.estimate / gain.estimate
+    first = Layer(gain.on, below.decision_id or decided, round(alone, SIGNIFICANT))
+    layer = Layer(name, decided, round(gain.estimate, SIGNIFICANT))
+    return replace(flag, layers=(*(below.layers or (first,)), layer))
