@@ -91,7 +91,7 @@ class JobRoles(Construct):
         return {**roles, "JOB_POLICY_ARN": self.policy.managed_policy_arn}
 
     def make(self) -> Statements:
-        """Make a role that can do no more than ``policy``; no other change of any role."""
+        """Make a role that can do no more than ``policy``, delete one; no other change of any."""
         if self._settings.job_roles == PROVIDED:
             return []
         arn = self.policy.managed_policy_arn
@@ -105,6 +105,9 @@ class JobRoles(Construct):
             # A role that is not there yet has no path to be found by.
             allow(["iam:GetRole"], [self.all, self.all.replace(self._path, "/", 1)]),
             allow(["iam:ListAttachedRolePolicies"], [self.all]),
+            # One that is idle makes room for another where the account's quota is used up.
+            allow(["iam:ListRoles"], ["*"]),  # knows no resources
+            allow(["iam:DetachRolePolicy", "iam:DeleteRole"], [self.all]),
             allow(["iam:CreateRole", "iam:PutRolePermissionsBoundary"], [self.all], bounded),
             # A role is created with its tags; IAM knows no condition on its boundary here.
             allow(["iam:TagRole"], [self.all], own_tags),

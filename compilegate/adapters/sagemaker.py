@@ -8,12 +8,13 @@ import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
 from botocore.exceptions import ClientError
 
-from compilegate.adapters.stores import listed, unless
+from compilegate.adapters.stores import error_code, listed, unless
 from compilegate.domain import naming
 from compilegate.domain.errors import CompilegateError, NotFoundError
 from compilegate.domain.failures import IN_PROGRESS, STOPPING
@@ -108,6 +109,13 @@ def _by_key(tags: Iterable[Mapping[str, str]]) -> dict[str, str]:
 # role may do and its permissions boundary (docs/decisions/0019-one-role-per-workload.md).
 
 
+# Longer than any training job lasts (28 days: API reference, StoppingCondition), which uses its
+# role to the end.
+IDLE = timedelta(days=30)
+# Roles that are looked at for an idle one, in a function of one minute.
+LOOKED_AT = 300
+
+
 class ForeignRoleError(CompilegateError):
     """A role of the expected name belongs to something else."""
 
@@ -115,7 +123,9 @@ class ForeignRoleError(CompilegateError):
 class IamJobRoles:
     """JobRoles in IAM; where the deployment has no policy for them, they are provided.
 
-    A role of a deployment that was removed and came back is put under the new one's policy.
+    A role of a deployment that was removed and came back is put under the new one's policy. Where
+    the account has no room for another role, one that has long been idle is deleted: its
+    workload's next job makes it again.
     """
 
     def __init__(self, iam: Any, settings: Settings) -> None:
@@ -173,7 +183,8 @@ class IamJobRoles:
             naming.TAG_DEPLOYMENT: self._settings.stage,
             "application": naming.STACK_PREFIX,
         }
-        unless(
+        create = partial(
+            unless,
             ("EntityAlreadyExists",),
             self._iam.create_role,
             RoleName=name,
@@ -185,8 +196,33 @@ class IamJobRoles:
             PermissionsBoundary=self._boundary,
             Tags=_tags(tags),
         )
+        try:
+            create()
+        except ClientError as error:
+            if error_code(error) != "LimitExceeded" or not self._delete_idle():
+                raise
+            create()
         created: dict[str, Any] = self._iam.get_role(RoleName=name)["Role"]
         return created
+
+    def _delete_idle(self) -> bool:
+        """Delete a role that no job can be using; returns whether there was one."""
+        roles = [
+            role["RoleName"]
+            for role in listed(self._iam, "list_roles", "Roles", PathPrefix=self._path)
+            if role["RoleName"].startswith(self._names)
+        ]
+        for name in roles[:LOOKED_AT]:
+            role = self._role(name) or {}
+            used = role.get("RoleLastUsed", {}).get("LastUsedDate", role.get("CreateDate"))
+            if used and datetime.now(UTC) - used > IDLE:
+                attached = self._iam.list_attached_role_policies(RoleName=name)
+                for policy in attached["AttachedPolicies"]:
+                    self._iam.detach_role_policy(RoleName=name, PolicyArn=policy["PolicyArn"])
+                self._iam.delete_role(RoleName=name)
+                log.info("quota of roles used up: deleted %s, last used %s", name, used)
+                return True
+        return False
 
 
 # The logs of training jobs: the lines that they print, and how long these are kept.

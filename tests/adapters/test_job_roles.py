@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import boto3
 import pytest
+from botocore.exceptions import ClientError
 from moto import mock_aws
 
 from compilegate.adapters.sagemaker import ForeignRoleError, IamJobRoles
@@ -68,6 +70,56 @@ def test_a_role_follows_the_deployments_path_prefix_boundary_and_tags(iam: Any) 
 def test_roles_that_are_provided_are_left_alone() -> None:
     provided = f"arn:aws:iam::{ACCOUNT}:role/ml/train-{{workload}}"
     IamJobRoles(None, Settings("prod", "us-east-1", provided)).ensure("bert-docs")  # no call
+
+
+class Full:
+    """IAM of an account without room for another role until one is deleted; ``idle`` are days."""
+
+    def __init__(self, iam: Any, idle: dict[str, int]) -> None:
+        self._iam, self._idle, self.deleted = iam, idle, list[str]()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._iam, name)
+
+    def create_role(self, **request: Any) -> Any:
+        if not self.deleted:
+            raise ClientError({"Error": {"Code": "LimitExceeded", "Message": ""}}, "CreateRole")
+        return self._iam.create_role(**request)
+
+    def get_role(self, RoleName: str) -> Any:  # noqa: N803 - as boto3 has it
+        answer = self._iam.get_role(RoleName=RoleName)
+        days = self._idle.get(RoleName.removeprefix("prod-us-east-1-"))
+        if days is not None:
+            used = datetime.now(UTC) - timedelta(days=days)
+            answer["Role"]["RoleLastUsed"] = {"LastUsedDate": used}
+        return answer
+
+    def delete_role(self, **request: Any) -> None:
+        self._iam.delete_role(**request)
+        self.deleted.append(request["RoleName"])
+
+
+@pytest.mark.parametrize(
+    ("idle", "deleted"),
+    [({"a": 2, "b": 31, "c": 29}, ["prod-us-east-1-b"]), ({"a": 2, "b": 29}, [])],
+)
+def test_an_idle_role_makes_room_where_the_quota_is_used_up(
+    iam: Any, idle: dict[str, int], deleted: list[str]
+) -> None:
+    arn = policy(iam)
+    for workload in idle:
+        roles(iam, arn).ensure(workload)
+    for name, path in (("prod-us-east-1-x", "/"), ("test-us-east-1-x", "/compilegate/")):
+        iam.create_role(RoleName=name, Path=path, AssumeRolePolicyDocument=POLICY)
+    full = Full(iam, {**idle, "x": 400, "test-us-east-1-x": 400})
+    if deleted:
+        roles(full, arn).ensure("bert-docs")
+        assert_bounded(iam, arn)
+    else:
+        with pytest.raises(ClientError, match="LimitExceeded"):
+            roles(full, arn).ensure("bert-docs")
+
+    assert deleted == full.deleted
 
 
 def refuse(**_: Any) -> None:

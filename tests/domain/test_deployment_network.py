@@ -26,6 +26,7 @@ from compilegate_checkup.rules import (
     examine_network,
     examine_quotas,
     examine_role,
+    examine_role_quota,
     examine_setting,
 )
 
@@ -143,6 +144,8 @@ VPC = VpcSetting(("subnet-1",), ("sg-1",))
         (examine_role(trust("lambda.amazonaws.com"), "arn"), "role_not_assumable", "arn"),
         (examine_role(trust("sagemaker.amazonaws.com", "Deny"), "arn"), "role_not_assumable", ""),
         (examine_role(trust(["lambda.amazonaws.com", "sagemaker.amazonaws.com"]), "arn"), None, ""),
+        (examine_role_quota(799, 1000), None, ""),
+        (examine_role_quota(800, 1000), "role_quota_near", "800 of the 1000"),
         (examine_job_role(None, JobRole("arn", "bert")), None, ""),
         (examine_job_role({"AssumeRolePolicyDocument": trust("lambda.amazonaws.com")},
                           JobRole("arn", "bert")), "role_not_assumable", "arn"),

@@ -50,6 +50,8 @@ def by_services(owner: str, template: Template) -> list[Call]:
         # IAM checks it for a role that is created with tags: IAM User Guide, "Tag IAM roles".
         role = f"arn:aws:iam::{ACCOUNT}:role/compilegate/prod-us-east-1-{WORKLOAD}"
         calls.append(Call("iam:TagRole", role, {"aws:TagKeys": ["compilegate-workload"]}))
+        # adapters/sagemaker.py: in an account whose quota of roles is used up
+        calls += [Call("iam:ListRoles"), Call("iam:DeleteRole", role)]
     if owner == "project":
         # What Lambda reads the stream with: Lambda Developer Guide, "Using AWS Lambda with Amazon
         # DynamoDB", execution role permissions.

@@ -30,7 +30,7 @@ MAKERS = ("build_request", "plan_trial")
 # Actions that know no resources; each is narrowed by its own nature or by a condition.
 UNNARROWABLE = {
     "cloudwatch:PutMetricData", "dynamodb:ListStreams", "ecr:GetAuthorizationToken",
-    "sagemaker:ListTrainingJobs",
+    "iam:ListRoles", "sagemaker:ListTrainingJobs",
     "servicequotas:GetAWSDefaultServiceQuota", "servicequotas:GetServiceQuota",
     "servicequotas:ListServiceQuotas", "xray:PutTelemetryRecords", "xray:PutTraceSegments",
     "xray:GetSamplingRules", "xray:GetSamplingTargets",
@@ -69,7 +69,8 @@ UNNARROWABLE = {
         ("iam:PutRolePolicy", [], ()),
         ("iam:UpdateAssumeRolePolicy", [], ()),
         ("iam:DeleteRolePermissionsBoundary", [], ()),
-        ("iam:DeleteRole", [], ()),
+        ("iam:DeleteRole", [ROLES], MAKERS),
+        ("iam:DetachRolePolicy", [ROLES], MAKERS),
     ],
 )  # fmt: skip
 def test_an_action_is_allowed_to_exactly_these_roles_on_exactly_these_resources(

@@ -35,6 +35,7 @@ from compilegate_checkup.rules import (
     examine_job_role,
     examine_network,
     examine_quotas,
+    examine_role_quota,
     examine_setting,
     reason,
 )
@@ -124,6 +125,8 @@ def _roles(account: Account, demands: Sequence[Demand]) -> Iterable[Reason]:
     boundary = settings.permissions_boundary
     if boundary and not reading.has_policy(iam, boundary):
         yield reason("boundary_missing", arn=boundary)
+    if settings.job_roles != PROVIDED:
+        yield from examine_role_quota(*reading.role_quota(iam))
     roles = settings.job_role_arn or ""
     with suppress(NotDeployedError):
         roles = stack_outputs(account.client("cloudformation"), account.stage)["JobRoles"]

@@ -69,6 +69,12 @@ def bucket(s3: Any, name: str) -> Bucket | None:
     )
 
 
+def role_quota(iam: Any) -> tuple[int, int]:
+    """Roles of the account, and how many it may have."""
+    summary = iam.get_account_summary()["SummaryMap"]
+    return int(summary["Roles"]), int(summary["RolesQuota"])
+
+
 def has_policy(iam: Any, policy_arn: str) -> bool:
     """Whether a managed policy exists."""
     return bool(unless(("NoSuchEntity",), iam.get_policy, PolicyArn=policy_arn))

@@ -337,6 +337,16 @@ def examine_job_role(role: Mapping[str, Any] | None, job_role: JobRole) -> Itera
         )
 
 
+# Of the account's quota of roles: from here on it is said, while there is time to ask for more.
+NEARLY = 0.8
+
+
+def examine_role_quota(used: int, quota: int) -> Iterator[Reason]:
+    """Whether the account has room for the roles of further workloads."""
+    if used >= NEARLY * quota:
+        yield reason("role_quota_near", used=used, quota=quota)
+
+
 @dataclass(frozen=True)
 class Bucket:
     """What a bucket does with objects.
