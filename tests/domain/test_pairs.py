@@ -13,7 +13,12 @@ from hypothesis import strategies as st
 
 from compilegate.domain.judging.design import spent
 from compilegate.domain.judging.evidence_file import read_evidence
-from compilegate.domain.judging.whole_job import WholeJob, confirm, estimate_whole_job
+from compilegate.domain.judging.whole_job import (
+    WholeJob,
+    confirm,
+    estimate_whole_job,
+    measured_spreads,
+)
 from tests.domain.evidence_builder import document, judge, quality_run, requested
 
 STEADY = {"sd": 0.002, "source": "workload", "name": "lm", "runs": 20, "workloads": 1}
@@ -125,6 +130,17 @@ def test_without_the_plans_word_runs_of_one_job_are_judged_as_they_always_were()
             del run["job"]
 
     assert named == measured(doc) and named.df > 3
+
+
+def test_later_trials_learn_how_far_blocks_were_off_although_nodes_differ() -> None:
+    """Blocks show 1.05x, the pairs of jobs 1.01x, and walls differ by 30 % between nodes."""
+    behind = [[node + 0.04 * (name == "compile") for name in ORDERS[number % 2]]
+              for number, node in enumerate((-0.3, 0.3, 0.0, 0.2))]  # fmt: skip
+    evidence = read_evidence(paired(behind))
+    shown = measured_spreads(evidence.candidates[0], evidence, "ml.g5.xlarge")
+
+    assert pytest.approx(0.04, abs=0.01) == shown.unseen.sd
+    assert shown.whole_job.sd > 0.2
 
 
 def test_one_job_proves_nothing_and_later_ones_spend_the_share_of_the_look_they_reach() -> None:

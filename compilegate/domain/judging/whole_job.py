@@ -342,9 +342,11 @@ def measured_spreads(candidate: Arm, evidence: Evidence, instance_type: str) -> 
     walls = NOTHING if _in_minutes(candidate, evidence) else sample_of(ours) + sample_of(today)
     unseen = NOTHING
     if ours and today and walls.df and block.df:
-        variance = walls.sd**2 * (1 / len(ours) + 1 / len(today)) + block.sd**2 / len(logs)
-        off = (mean(logs) - mean(today) + mean(ours)) ** 2
-        unseen = Sample(max(off - variance, 0.0), 1.0, 1)
+        variance = walls.sd**2 * (1 / len(ours) + 1 / len(today))
+        off = mean(logs) - mean(today) + mean(ours)
+        if paired := _paired(candidate, evidence):
+            variance, off = paired.variance, mean(logs) - paired.log
+        unseen = Sample(max(off**2 - (variance + block.sd**2 / len(logs)), 0.0), 1.0, 1)
     return Measured(instance_type, walls, block, unseen)
 
 

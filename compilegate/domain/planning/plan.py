@@ -18,6 +18,7 @@ from compilegate.domain.judging.comparison import baseline_needed
 from compilegate.domain.judging.design import Design, looks
 from compilegate.domain.judging.evidence_file import ID_LENGTH
 from compilegate.domain.judging.speed import SPEED_LOOKS
+from compilegate.domain.judging.whole_job import LEAST_UNSEEN
 from compilegate.domain.notes import SCRIPT_COMPILES, Note, note_documents
 from compilegate.domain.planning.arms import (
     CANDIDATE,
@@ -282,7 +283,7 @@ def pairs_for(workload: Workload, plan: Plan, *, beside: bool) -> Pairs | None:
     error = policy.alpha / (len(arms) - 1)
     design = Design(int(PRIOR_DF) + 1, plan.max_quality_runs, error)
     gain = max(math.log(policy.min_mean_speedup / policy.min_proven_speedup), LEAST_GAIN)
-    unseen = spreads.unseen.sd if spreads.unseen else UNSEEN_SD
+    unseen = max(spreads.unseen.sd, LEAST_UNSEEN) if spreads.unseen else UNSEEN_SD
     predicted = 1 / (spreads.block.sd**2 / SPEED_LOOKS[0] + unseen**2)
     apart, paired = (
         [
