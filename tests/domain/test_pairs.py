@@ -87,6 +87,7 @@ def test_by_hand() -> None:
     variance, df = max(variances)
     source = measured(paired(logs))
 
+    assert 0.002 == estimate(paired(logs)).wall_prior
     assert pytest.approx(math.log(1.05) + sum(jobs) / 2) == source.log
     assert pytest.approx((variance / 2, df)) == (source.variance, source.df)
 

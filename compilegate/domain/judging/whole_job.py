@@ -217,12 +217,13 @@ def estimate_whole_job(candidate: Arm, evidence: Evidence) -> WholeJob | None:
     )
     logs = block_log_speedups(candidate, evidence, outside=outside)
     calm = block_log_speedups(candidate, evidence, outside=outside, calm=True)
-    predicted, measured = None, _measured(candidate, evidence)
+    paired, (prior, learned) = _paired(candidate, evidence), _block_prior(candidate, evidence)
+    predicted, measured = None, paired or _measured(candidate, evidence)
     if logs:
-        prior, learned = _block_prior(candidate, evidence)
         variance, df = moderated([logs], prior, learned=learned)
         predicted = Source(mean(logs), variance / len(logs), df, len(logs), len(logs))
     unseen, walls = evidence.plan.spreads.unseen, learned_walls(candidate, evidence)
+    of_walls = walls.sd if walls else WALL_SD
     least = max(unseen.sd, LEAST_UNSEEN) if unseen else UNSEEN_SD
     tau, implausible = least, False
     if predicted and measured:
@@ -248,7 +249,7 @@ def estimate_whole_job(candidate: Arm, evidence: Evidence) -> WholeJob | None:
         predicted=predicted,
         measured=measured,
         implausible=implausible,
-        wall_prior=walls.sd if walls else WALL_SD,
+        wall_prior=prior if paired else of_walls,
         least_disagreement=least,
     )
 
@@ -271,9 +272,6 @@ def _block_prior(candidate: Arm, evidence: Evidence) -> tuple[float, bool]:
 def _measured(candidate: Arm, evidence: Evidence) -> Source | None:
     """By the wall clocks at equal steps; of runs that did other work nothing is taken."""
     baseline = evidence.baseline
-    paired = _paired(candidate, evidence)
-    if paired:
-        return paired
     ours, today = _log_walls(candidate, evidence), _log_walls(baseline, evidence)
     earlier: Sequence[float] = list(map(math.log, evidence.history_wall_seconds))
     if evidence.quality.early_stopping and stop_early(candidate, baseline):
