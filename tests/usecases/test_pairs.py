@@ -118,6 +118,22 @@ def test_both_arms_runs_are_one_job_in_turns_with_the_time_of_all(paired: Any) -
     limits = [one["StoppingCondition"]["MaxRuntimeInSeconds"] for one in requests]
     assert [3600, 3600] == limits
     assert naming.parse_run("q2B17").pairs and naming.parse_run("q2B17").arm_index == 1
+    alone = call_judge(paired, 4, [], asks_full_runs("baseline 21"))
+    assert ["q4a21"] == [one["run"] for one in alone["runs"]]
+    single = request(paired, "q4a21")
+    for one in requests:
+        assert single["Environment"] == one["Environment"]
+        assert {tag["Value"] for tag in one["Tags"] if tag["Key"] == naming.TAG_STAGE} == {
+            "quality"
+        }
+
+
+def test_a_job_may_take_its_share_of_the_budget_by_all_of_its_runs(services: Any) -> None:
+    plan_short(services, workload=change(SHORT, policy=replace(SHORT.policy, max_trial_usd=40.0)))
+    call_judge(services, 2, [], asks_full_runs(*ABBA, *BAAB))
+    limits = [request(services, run)["StoppingCondition"] for run in ("q2B17", "q2B19")]
+
+    assert all(4 * WALL < one["MaxRuntimeInSeconds"] < 3600 for one in limits)
 
 
 def test_its_runs_are_records_in_their_order_of_the_same_job(paired: Any) -> None:
@@ -176,11 +192,6 @@ def test_a_job_that_somebody_stopped_leaves_nothing(paired: Any) -> None:
     call_judge(paired, 3, [services_stop], says("continue"))
 
     assert [] == [run for arm in evidence(paired)["arms"] for run in arm["runs"]]
-
-
-def test_a_baseline_run_that_is_asked_for_alone_has_a_job_of_its_own(paired: Any) -> None:
-    answer = call_judge(paired, 4, [], asks_full_runs("baseline 21"))
-    assert ["q4a21"] == [one["run"] for one in answer["runs"]]
 
 
 def test_pairs_are_chosen_by_cost_where_nodes_differ_and_recorded(services: Any) -> None:
