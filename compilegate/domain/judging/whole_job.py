@@ -29,9 +29,8 @@ the next one C B B C, on one node, which cancels in each ratio, as an even drift
 
     D_j = mean of its two ln(T_B / T_C)    D = mean(D_j)    v_D = s_D^2 / jobs
 
-s_D is moderated by the prior of blocks. It is the larger of two: of the D_j, which differ if a node
-favours an arm, and of these and how far the pairs of a job are apart, which shows a node that
-changed within it. Jobs that lack a run count for nothing. Promotions are asked for at looks.
+s_D is moderated by the prior of blocks, and the larger of two: of the D_j, which differ if a node
+favours an arm, and of these and how far a job's pairs are apart, which shows a change within it.
 
 Disagreement. A prediction misses by a random effect N(0, tau^2), for recompilations that no
 block saw and whatever else differs between a short and a whole job. One disagreement of two
@@ -539,15 +538,13 @@ def _share_of_error(candidate: Arm, evidence: Evidence, measured: Source) -> flo
     The runs of a job in pairs reach a look together, the last or the one before it. One job shows
     nothing of nodes that favour an arm.
     """
-    pairs = evidence.plan.pairs
-    if not (learned_walls(candidate, evidence) or pairs):
+    due = [len(finished(candidate.quality))]
+    if evidence.plan.pairs:
+        due = [n for n in (measured.candidate_runs, measured.candidate_runs - 1) if n > PAIRS]
+    elif not learned_walls(candidate, evidence):
         return 1.0
-    policy, runs = evidence.policy, len(finished(candidate.quality))
-    if pairs:
-        runs = measured.candidate_runs if measured.candidate_runs > PAIRS else 0
-    due = (runs, runs - 1) if pairs else (runs,)
     design = design_for(
-        policy,
+        evidence.policy,
         history=0,
         candidates=len(evidence.candidates),
         runs_remaining=evidence.runs_left(candidate),

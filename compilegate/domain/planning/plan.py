@@ -253,11 +253,9 @@ def plan_trial(
     )
 
 
-# Whether one job makes whole runs of both arms, in the order B C C B (whole_job.py). One node for
-# four runs saves start-ups, and its pace and day cancel. It takes a baseline run beside each of a
-# candidate's, and four runs' time in series. Nothing is known to cancel before both spreads were
-# learned, of whole jobs over nodes and of blocks on one. A spot job may go on on another node, and
-# processes of a launcher share folders that are emptied between runs: neither has pairs.
+# Whether one job makes whole runs of both arms (whole_job.py). Before both spreads were learned, of
+# whole jobs over nodes and of blocks on one, nothing is known to cancel. A spot job may go on on
+# another node, and a launcher's processes share folders that are emptied between runs.
 
 # Runs of a job, and how many times their hours it needs; one may take twice as long as it should.
 RUNS_OF_A_JOB, ROOM = 4, 1.5
