@@ -81,15 +81,19 @@ def _from_event_or_input(expression: str, name: str) -> str:
     return jsonata(f"$exists({expression}) ? {expression} : $exists({field}) ? {field} : null")
 
 
+def tag_of_event(key: str) -> str:
+    """A tag's value: AWS's guide shows the event's tags as a mapping, its schema as a list."""
+    tags = f"{EVENT}.Tags"
+    return f"[$lookup({tags}, '{key}'), {tags}[Key = '{key}'].Value][0]"
+
+
 def _beginning(functions: Mapping[str, str]) -> State:
     return {
         "Begin": {
             "Type": "Pass",
             "Assign": {
                 **dict.fromkeys((*EVENT_FIELDS, "owner"), NULL),
-                "workload": _from_event_or_input(
-                    f"$lookup({EVENT}.Tags, '{naming.TAG_WORKLOAD}')", "workload"
-                ),
+                "workload": _from_event_or_input(tag_of_event(naming.TAG_WORKLOAD), "workload"),
                 "team_job": _from_event_or_input(f"{EVENT}.TrainingJobName", "job"),
                 "scheduled": _from_input("scheduled"),
                 "first_wait": _from_input("wait_seconds"),
@@ -294,11 +298,18 @@ class Train(TrainingMachine):
                 detail={
                     "TrainingJobStatus": ["Completed", "Failed", "Stopped"],
                     # Not the jobs of this machine, which records them itself.
-                    "Tags": {
-                        naming.TAG_STAGE: [naming.TEAM_STAGE],
-                        # Without it the workload is not known.
-                        naming.TAG_WORKLOAD: [{"exists": True}],
-                    },
+                    "$or": [
+                        {
+                            "Tags": {
+                                naming.TAG_STAGE: [naming.TEAM_STAGE],
+                                # Without it the workload is not known.
+                                naming.TAG_WORKLOAD: [{"exists": True}],
+                            }
+                        },
+                        # Of a list one element must be this; that another names the workload
+                        # cannot be asked.
+                        {"Tags": {"Key": [naming.TAG_STAGE], "Value": [naming.TEAM_STAGE]}},
+                    ],
                 },
             ),
             targets=[targets.SfnStateMachine(self.machine, dead_letter_queue=around.dead_letters)],

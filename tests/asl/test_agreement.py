@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from compilegate_localcloud.places import REPOSITORY
+from stacks.train import tag_of_event
 from tests.asl.node import run_script
 from tests.asl.recordings import Evaluation, Steps, evaluations, references
 
@@ -87,6 +88,11 @@ def ask(text, states=NO_STATES, variables=None):
     """The values of one expression by evaluator."""
     question = {"expression": text, "states": states, "variables": variables or {}}
     return {name: values[0] for name, values in evaluate([question]).items()}
+
+
+def event_with(tags):
+    """What a state sees of an execution that an event has started."""
+    return {"context": {"Execution": {"Input": {"detail": {"Tags": tags}}}}, "input": None}
 
 
 def same(one, other):
@@ -188,3 +194,21 @@ def _replaced(scope: Mapping[str, Any], place: Steps) -> Iterator[dict[str, Any]
         elif place != ("states", "input"):
             holder.pop(place[-1], None)
         yield changed
+
+
+@pytest.mark.parametrize(
+    ("tags", "expected"),
+    [
+        ({"s": "team", "w": "bert"}, "bert"),
+        ([{"Key": "s", "Value": "team"}, {"Key": "w", "Value": "bert"}], "bert"),
+        ([{"Key": "w", "Value": "bert"}], "bert"),
+        ({"s": "team"}, FAILED),
+        ([{"Key": "s", "Value": "team"}], FAILED),
+        ([], FAILED),
+    ],
+)
+def test_a_tag_is_read_of_an_event_in_either_form(tags, expected):
+    """AWS's guide shows a mapping, the event's schema has a list."""
+    answers = ask(tag_of_event("w"), states=event_with(tags))
+
+    assert {DOCUMENTED: expected, NEWEST: expected, EMULATOR: expected} == answers

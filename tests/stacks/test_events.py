@@ -64,10 +64,15 @@ def test_a_teams_job_that_has_ended_is_recorded_by_event(template):
     assert ["aws.sagemaker"] == rule["EventPattern"]["source"]
     assert {
         "TrainingJobStatus": ["Completed", "Failed", "Stopped"],
-        "Tags": {
-            naming.TAG_STAGE: [naming.TEAM_STAGE],
-            naming.TAG_WORKLOAD: [{"exists": True}],
-        },
+        "$or": [
+            {
+                "Tags": {
+                    naming.TAG_STAGE: [naming.TEAM_STAGE],
+                    naming.TAG_WORKLOAD: [{"exists": True}],
+                }
+            },
+            {"Tags": {"Key": [naming.TAG_STAGE], "Value": [naming.TEAM_STAGE]}},
+        ],
     } == rule["EventPattern"]["detail"]
 
 

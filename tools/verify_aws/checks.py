@@ -264,10 +264,12 @@ def _job_event(observed: Observations) -> Seen | None:
     if not details:
         return None
     tags = details[0].get("Tags")
-    if isinstance(tags, Mapping):
-        own = "compilegate:workload" in tags
-        return _seen(own, "tags as a mapping", "other tags", ", ".join(tags))
-    return _seen(tags is None, "no tags", "tags as another type", repr(tags))
+    if not isinstance(tags, Mapping | list):
+        return _seen(tags is None, "no tags", "tags as another type", repr(tags))
+    listed = isinstance(tags, list)
+    keys = [one.get("Key") for one in tags] if listed else [*tags]
+    form = "a list" if listed else "a mapping"
+    return _seen("compilegate:workload" in keys, "the job's tags", "other tags", f"{form}: {keys}")
 
 
 def _execution_event(observed: Observations) -> Seen | None:

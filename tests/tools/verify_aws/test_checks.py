@@ -223,6 +223,17 @@ def test_another_behaviour_differs(name) -> None:
     assert agreements(OTHER_WORLDS[name])[name] == Agreement.DIFFERS
 
 
+@pytest.mark.parametrize(
+    "tags",
+    [{"compilegate:workload": "w"}, [{"Key": "compilegate:workload", "Value": "w"}]],
+    ids=["mapping", "list"],
+)
+def test_the_tags_of_an_event_are_there_in_either_form(tags) -> None:
+    seen = replace(AS_ASSUMED, messages=[{"source": "aws.sagemaker", "detail": {"Tags": tags}}])
+
+    assert agreements(seen)["job-event-tags"] == Agreement.AGREES
+
+
 def test_a_wrong_assumption_differs() -> None:
     wrong = [replace(one, expected="text") for one in load_assumptions() if one.id == "sync-times"]
 
