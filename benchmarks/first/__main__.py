@@ -35,7 +35,7 @@ FIRST = Path(sys.executable).with_name("compilegate")
 ASKED = (
     "training.instance_type", "schedule.run_hours", "schedule.runs_per_week", "quality.margin",
 )  # fmt: skip
-STEPS, MINUTES = 10, 4.0
+STEPS, MINUTES = 10, 8.0
 # On a small machine: no processes that compile beside it, no trial of the processor's vectors.
 ENVIRONMENT = {"TORCHINDUCTOR_COMPILE_THREADS": "1", "TORCHINDUCTOR_VEC_ISA_OK": "1"}
 
@@ -53,6 +53,7 @@ class Script:
     data: list[str]
     environment: Mapping[str, str]
     minutes: float
+    long: list[str]  # arguments for a long run, none for a script that is given none
 
     @property
     def name(self) -> str:
@@ -68,6 +69,7 @@ def scripts() -> Iterator[Script]:
                 repository["name"], repository["commit"], row["kind"], row["path"],
                 row.get("folder", str(Path(row["path"]).parent)), row.get("words", "").split(),
                 row.get("data", []), row.get("environment", {}), row.get("minutes", MINUTES),
+                row.get("long", "").split(),
             )  # fmt: skip
 
 

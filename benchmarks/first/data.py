@@ -22,11 +22,11 @@ WORDS = (
 )  # fmt: skip
 
 
-def mnist(root, samples=2000):
+def mnist(root, samples=2000, tested=500):
     """Handwritten digits, as torchvision keeps them below ``root``."""
     raw = Path(root, "MNIST", "raw")
     raw.mkdir(parents=True, exist_ok=True)
-    for part, count in (("train", int(samples)), ("t10k", 500)):
+    for part, count in (("train", int(samples)), ("t10k", int(tested))):
         images = NOISE.integers(0, 256, (count, 28, 28), dtype=np.uint8)
         labels = NOISE.integers(0, 10, count, dtype=np.uint8)
         (raw / f"{part}-images-idx3-ubyte").write_bytes(
@@ -91,7 +91,7 @@ def boxes(root, size=64, count=32):
     )
 
 
-def planetoid(root, nodes=400, features=64, classes=7):
+def planetoid(root, nodes=1200, features=64, classes=7):
     """The raw files of Cora, as torch_geometric reads them."""
     import scipy.sparse as sp
 
@@ -117,6 +117,17 @@ def planetoid(root, nodes=400, features=64, classes=7):
         (raw / f"ind.cora.{name}").write_bytes(pickle.dumps(content))
     rows = "\n".join(str(one) for one in range(rest, nodes))
     (raw / "ind.cora.test.index").write_text(rows + "\n")
+
+
+def cora(folder, nodes=1600, features=32):
+    """Papers with their words and class, and which cites which."""
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    words = NOISE.integers(0, 2, (nodes, features))
+    rows = [f"{one}\t" + "\t".join(map(str, words[one])) + f"\tclass{one % 7}"
+            for one in range(nodes)]  # fmt: skip
+    Path(folder, "cora.content").write_text("\n".join(rows) + "\n")
+    cites = [f"{one}\t{other}" for one, other in NOISE.integers(0, nodes, (3 * nodes, 2))]
+    Path(folder, "cora.cites").write_text("\n".join(cites) + "\n")
 
 
 def series(path, rows=3000, columns="HUFL,HULL,MUFL,MULL,LUFL,LULL,OT"):

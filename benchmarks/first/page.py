@@ -31,7 +31,7 @@ def _scripts(results: Mapping[str, Result]) -> str:
     repositories = {name.split()[0] for name in results}
     head = ("script", "kind", "minutes", "of a core", "questions", "outcome", "what it lacked")
     rows = [
-        (_short(name), one["kind"], f"{one['minutes']:.1f}", f"{one['cpu_minutes']:.1f}",
+        (_short(name), one["kind"], f"{one['minutes']:.1f}", f"{one.get('cpu_minutes', 0):.1f}",
          str(one.get("questions", "")), one["outcome"], _lacked(one))
         for name, one in sorted(results.items())
     ]  # fmt: skip

@@ -303,6 +303,10 @@ ENDINGS: dict[str, tuple[dict[str, Any], Ended, str]] = {
     "GPU": (
         error("AssertionError", "Torch not compiled with CUDA enabled"), left(0), "asks for a GPU",
     ),
+    "release": (
+        error("ImportError", "cannot import name 'a' from 'b' (b/__init__.py)"), left(0),
+        "another release",
+    ),
     "GPU of a Trainer": (
         error("MisconfigurationException", "No supported gpu backend found!"), left(0),
         "asks for a GPU",
@@ -393,6 +397,15 @@ def test_words_go_to_the_options_that_take_them() -> None:
     assert ({"bs": 8, "lr": 0.001}, ("no-cuda",), ("fit",)) == (
         passed.options, passed.switches, passed.alone,
     )  # fmt: skip
+
+
+def test_constants_are_those_that_a_file_of_settings_has_left() -> None:
+    code = b"batch_size = 8\nlearning_rate = 0.1\nexec(open('configurator.py').read())\n"
+    seen = Seen(run(parsers=[], globals={"batch_size": 16, "learning_rate": 0.01}))
+    read = corrected(describe(code, "train.py"), seen, ["small.py", "--batch_size=4"])
+
+    options = {one.name: one.default for one in read.command_line.options}
+    assert {"batch_size": 4, "learning_rate": 0.01} == options
 
 
 def test_requirements_are_what_was_imported_and_an_image_lacks() -> None:

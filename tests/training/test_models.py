@@ -119,9 +119,19 @@ class Numbers:
         return False
 
 
+class Array:
+    """As much of an array of NumPy."""
+
+    __slots__ = ("ndim", "shape")
+
+    def __init__(self, *shape):
+        self.shape, self.ndim = shape, len(shape)
+
+
 @pytest.mark.parametrize(
     ("args", "kwargs", "expected"),
     [
+        ((Array(4, 8),), {}, (4, None)),
         ((), {"labels": Numbers(4), "input_ids": Numbers(4, 8),
               "attention_mask": Numbers(4, 8, total=20)}, (4, 20)),
         ((Numbers(4, 8), Numbers(4, 8)), {}, (4, 32)),

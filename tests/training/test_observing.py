@@ -63,6 +63,7 @@ def test_what_a_script_does_is_seen(name, code):
 def test_a_script_without_a_loader_has_a_few_seconds_to_report(code):
     seen = observed(code, "nano.py", "--max_iters=1000000", steps=3)
 
+    assert 1000000 == seen["globals"]["max_iters"]
     assert "enough" == seen["ended"]["how"]
     assert seen["loader"] is None
     assert seen["lines"][-1][0] >= 3

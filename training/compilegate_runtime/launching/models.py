@@ -243,7 +243,9 @@ def size_of(args, kwargs):
     samples = int(words.shape[0]) if getattr(words, "ndim", 0) else int(tensors[0].shape[0])
     if getattr(mask, "ndim", 0) == 2:
         return samples, mask.sum()
-    whole = not words.is_floating_point() and not words.is_complex() and words.ndim == 2
+    if getattr(words, "ndim", 0) != 2 or not hasattr(words, "numel"):
+        return samples, None  # as for arrays of NumPy
+    whole = not words.is_floating_point() and not words.is_complex()
     return samples, words.numel() if whole else None
 
 

@@ -19,7 +19,7 @@ from compilegate_runtime.compilers import compiler_for
 from compilegate_runtime.device import ScriptsDevice
 from compilegate_runtime.launching import frameworks, models
 from compilegate_runtime.launching.steps import Enough, Steps
-from compilegate_runtime.observing.arguments import Arguments
+from compilegate_runtime.observing.arguments import PLAIN, Arguments
 from compilegate_runtime.observing.few import REPORTS_WITHIN_SECONDS, Few, SeenModels, loader_facts
 from compilegate_runtime.observing.imports import Imports
 from compilegate_runtime.observing.observation import Observation
@@ -104,7 +104,7 @@ class Watch:
         self._models.called = seen.called
         self._models.is_stuck = self._is_stuck
         self._steps = Steps(torch, seen, self._models, 0, self._few)
-        self._steps.checks.append(lambda _: self._describe())
+        self._steps.checks.append(lambda _: self._first_step())
         self._models.fed = self._steps.fed
         self._steps.install()
         self._count_compiling()
@@ -173,6 +173,14 @@ class Watch:
         if self._script.parent in file.resolve().parents:
             name = type(what).__name__ if isinstance(what, self._torch.nn.Module) else str(what)
             self._seen.facts["compiles"].append([name[:80], f"{file.name}:{frame.f_lineno}"])
+
+    def _first_step(self):
+        """The script's plain globals, which a file of settings may have set, and all else."""
+        own = vars(sys.modules["__main__"]).items()
+        self._seen.facts["globals"] = {
+            name: value for name, value in own if isinstance(value, PLAIN) and name[0] != "_"
+        }
+        self._describe()
 
     def _describe(self):
         """What is known once a step is over."""

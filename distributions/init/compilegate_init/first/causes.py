@@ -32,6 +32,7 @@ _MISSING_DATA = re.compile(
     r"dataset not found|not found or corrupted|no such file|couldn't find|can't load|"
     r"cannot find the requested|does not exist", re.I,
 )  # fmt: skip
+_RELEASE = re.compile(r"^cannot import name|was removed in")
 _DOWNLOAD = re.compile(r"download|could not resolve|name resolution", re.I)
 # The last line of a traceback.
 _RAISED = re.compile(r"^(?:[\w.]+\.)?(\w+(?:Error|Exception|Exit|NotFound)): ?(.*)$")
@@ -92,6 +93,10 @@ def _of_errors(seen: Seen, ended: Ended, python: Path) -> tuple[Cause, ...]:
     return (
         (error == "ModuleNotFoundError", f"imports a package that its Python lacks: {text}{at}",
          _install(seen, message, python)),
+        (bool(_RELEASE.search(message)),
+         f"needs another release of a package: {text}{at}",
+         f"install the one that it was written for, as its requirements may say ({python} -m pip), "
+         "or name a Python that has it with --python"),
         (bool(seen.facts.get("asks_terminal")) and bool(error),
          f"asks a terminal for its size (stty), and neither a job nor this run has one: {text}{at}",
          "take it from shutil.get_terminal_size() in the code"),

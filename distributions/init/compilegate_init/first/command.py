@@ -171,7 +171,7 @@ def first(
     read = described(script)
     file = file_of(output, name_of(script, name), force=force)
     folder, source_dir = project_of(script, file)
-    interpreter = _interpreter(python)
+    interpreter, settings = _interpreter(python), project.settings()
     if not as_json:
         _announce(script, steps, 60 * minutes)
     place = Path(tempfile.mkdtemp(prefix="compilegate-first-"))
@@ -195,7 +195,7 @@ def first(
         proposed(
             read, seen, answers, words, spread, compiled=compiled, follows_seed=seeds["another"]
         ),
-        project.settings(),
+        settings,
     )
     sentence = (
         f"{script.name}, as compilegate first saw it here: {plural(len(seen.steps), 'step')} on "

@@ -74,9 +74,10 @@ def corrected(read: Description, seen: Seen, words: Sequence[str]) -> Descriptio
     if takes.reader == read.command_line.reader == "lightning":
         takes = read.command_line  # which knows the classes that its options belong to
     passed = passed_words(words, takes)
-    options = tuple(
-        replace(one, default=passed.options.get(one.name, one.default)) for one in takes.options
-    )
+    # Of a script whose constants a file of settings overrides.
+    set_here = seen.facts.get("globals") or {} if takes.reader == "constants" else {}
+    given = {**set_here, **passed.options}
+    options = tuple(replace(one, default=given.get(one.name, one.default)) for one in takes.options)
     managed = seen.facts.get("managed")
     kind = "lightning" if managed == "lightning" else read.kind
     if managed == "trainer" and takes.reader == "dataclasses":
