@@ -164,6 +164,8 @@ class Kinds:
         if isinstance(node, ast.If):
             self._kind(node.test, scope)
             other = dict(scope)
+            if (number := words.plain_number(node.test)) in scope:
+                scope[number] = Kind.HOST
             self._block(node.body, scope)
             self._block(node.orelse, other)
             for name, kind in other.items():  # a tensor in either branch may be one after it

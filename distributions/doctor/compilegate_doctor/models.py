@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 
+from compilegate_doctor.options import Guards
 from compilegate_doctor.source import Source
 from compilegate_doctor.syntax import (
     FUNCTIONS,
@@ -18,8 +19,9 @@ from compilegate_doctor.syntax import (
     dotted,
     in_scope,
     last_name,
+    with_defaults,
 )
-from compilegate_doctor.words import MODULE_CLASS
+from compilegate_doctor.words import MODULE_CLASS, about_no_tensor, asks_for_cache
 
 MODULES = ("Module", "PreTrainedModel", "LightningModule", "GenerationMixin")
 COMPILE = "torch.compile"
@@ -28,7 +30,16 @@ TRACING = ("is_scripting", "is_tracing", "is_compiling", "is_dynamo_compiling",
            "is_torchdynamo_compiling", "is_exporting", "is_in_onnx_export",
            "is_torch_fx_proxy")  # fmt: skip
 # Classes whose forward is for inference alone.
-INFERS = re.compile(r"(Search(er)?|SafetyChecker|Predictor|Inference|NMS)$|PostProcess|Pipeline")
+INFERS = re.compile(
+    r"(Search(er)?|Sampler|SafetyChecker|Predictor|Inference|NMS|Clustering)$|"
+    r"PostProcess|Pipeline|Greedy|Beam|KVCache"
+)
+# Methods that a forward calls for inference, to set something up, or to look at itself.
+FOR_INFERENCE = re.compile(
+    r"(^|_)(infer\w*|generate|greedy|beam|reverse|export|onnx|"
+    r"regist\w*|hooks?|set_?up|init\w*|reset|profile|debug)(_|$)"
+)
+TRAINS = re.compile(r"loss|train")
 DEEP = 5
 
 
@@ -37,6 +48,7 @@ class Models:
 
     def __init__(self, source: Source) -> None:
         self._source = source
+        self._guards = Guards(source.options)
         self._classes = {node.name: node for node in source.nodes if isinstance(node, ast.ClassDef)}
 
     @cached_property
@@ -113,7 +125,7 @@ class Models:
     @cached_property
     def nodes(self) -> list[tuple[Function, ast.AST]]:
         """Every piece of code that ends in a graph, with the function it is in."""
-        return [(body, node) for body in self.bodies for node in self._block(body.body)]
+        return [(body, node) for body in self.bodies for node in self._block(body.body, _off(body))]
 
     def _attributes(self) -> Iterator[tuple[str, ast.expr]]:
         for node in self._source.nodes:
@@ -149,49 +161,91 @@ class Models:
 
     def _reached(self, function: Function) -> Iterator[Function]:
         holder = self._source.parents.get(function)
-        for node in self._block(function.body):
+        for node in self._block(function.body, _off(function)):
             if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
                 continue
             if dotted(node.func.value) == "self" and isinstance(holder, ast.ClassDef):
                 yield from (
                     item for item in holder.body
                     if isinstance(item, FUNCTIONS) and item.name == node.func.attr
+                    and not FOR_INFERENCE.search(item.name)
                 )  # fmt: skip
 
-    def _block(self, statements: Sequence[ast.stmt]) -> Iterator[ast.AST]:
-        """Code of a training forward: branches for inference and export are left out."""
+    def _block(
+        self, statements: Sequence[ast.stmt], off: Mapping[str, object]
+    ) -> Iterator[ast.AST]:
+        """Code of a training forward: branches for inference and export are left out.
+
+        So are what ``off`` switches, and what only the first call sets up.
+        """
         for statement in statements:
             if isinstance(statement, SCOPES):
                 continue
             if not isinstance(statement, ast.If):
-                yield from self._parts(statement)
+                yield from self._parts(statement, off)
                 continue
             if any(called(call) in TRACING for call in calls_in(statement.test)):
                 continue
-            mode = _training_mode(statement.test)
+            mode = _training_mode(statement.test, off)
+            mode = self._guards.decided(statement.test) if mode is None else mode
             if mode is not False:
                 yield statement
                 yield from in_scope(statement.test)
-            if mode is not False and not isinstance(statement.body[-1], ast.Raise):
-                yield from self._block(statement.body)
+            rare = isinstance(statement.body[-1], ast.Raise) or _sets_up(statement)
+            if mode is not False and not rare:
+                yield from self._block(statement.body, off)
             if mode is not True:
-                yield from self._block(statement.orelse)
+                yield from self._block(statement.orelse, off)
 
-    def _parts(self, statement: ast.stmt) -> Iterator[ast.AST]:
+    def _parts(self, statement: ast.stmt, off: Mapping[str, object]) -> Iterator[ast.AST]:
         yield statement
         for child in ast.iter_child_nodes(statement):
             if not isinstance(child, ast.stmt | ast.ExceptHandler):
                 yield from in_scope(child)
         for name in ("body", "orelse", "finalbody"):
-            yield from self._block(getattr(statement, name, []))
+            yield from self._block(getattr(statement, name, []), off)
 
 
-def _training_mode(test: ast.expr) -> bool | None:
+def _off(function: Function) -> dict[str, object]:
+    """Parameters that choose something beside training, such as a cache, and what they are."""
+    return {
+        item.arg: default.value for item, default in with_defaults(function.args)
+        if isinstance(default, ast.Constant) and isinstance(default.value, bool | str)
+        and not TRAINS.search(item.arg)
+    }  # fmt: skip
+
+
+def _sets_up(branch: ast.If) -> bool:
+    """``if self.table is None: self.table = …`` runs in the first call alone."""
+    asked = {dotted(node) for node in ast.walk(branch.test)}
+    return about_no_tensor(branch.test) and any(
+        isinstance(node, ast.Assign) and dotted(node.targets[0]) in asked
+        and dotted(node.targets[0]).startswith("self.")
+        for node in in_scope(branch)
+    )  # fmt: skip
+
+
+def _training_mode(test: ast.expr, off: Mapping[str, object]) -> bool | None:
     """True where a branch is for training, False where it is for inference, None for both."""
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
-        mode = _training_mode(test.operand)
+        mode = _training_mode(test.operand, off)
         return None if mode is None else not mode
     if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And):
-        modes = [_training_mode(item) for item in test.values]
+        modes = [_training_mode(item, off) for item in test.values]
         return False if False in modes else None
+    if isinstance(test, ast.Compare):
+        return _compared(test, off)
+    if off.get(dotted(test)) is False:
+        return False
     return True if dotted(test) == "self.training" else None
+
+
+def _compared(test: ast.Compare, off: Mapping[str, object]) -> bool | None:
+    """As ``_training_mode``, of ``mode == "cpu"``, ``self.training is True``, a cache."""
+    value, name = constant(test.comparators[0]), dotted(test.left)
+    same = isinstance(test.ops[0], ast.Eq | ast.Is)
+    if name == "self.training" and isinstance(value, bool):
+        return value is same
+    if name in off and isinstance(value, str):
+        return (off[name] == value) is same
+    return False if asks_for_cache(test) else None

@@ -40,6 +40,7 @@ COUNTER = re.compile(
     r"epoch|batch|num|updates?)(_|$)|step$|idx$",
     re.IGNORECASE,
 )
+CLOCK = re.compile(r"(^|_)(time|perf_counter|monotonic)$")
 MOST_NESTED = 6
 DEEP = 8
 COMPARES: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
@@ -176,19 +177,26 @@ class Options:
 
     def _of_object(self, node: ast.Attribute) -> Any:
         """What ``self.name`` is wherever it is set: a constant, or its constructor's default."""
-        values_set: list[Any] = []
-        own_attribute = dotted(node.value) == "self"
-        for value in self._attributes.get(node.attr, []) if own_attribute else ():
-            values = self._passed.get(value.id, [None]) if isinstance(value, ast.Name) else [value]
-            for one in values:
-                name = "" if one is None else last_name(one)
-                if not name or name not in (node.attr, last_name(value or node)):
-                    # Handed on under its own name it would say nothing.
-                    values_set.append(one.value if isinstance(one, ast.Constant) else UNKNOWN)
-        alike = values_set and all(
-            type(one) is type(values_set[0]) and one == values_set[0] for one in values_set
-        )
-        return values_set[0] if alike else UNKNOWN
+        if dotted(node.value) != "self":
+            return UNKNOWN
+        possible: list[Any] = []
+        left = [(value, node.attr, False) for value in self._attributes.get(node.attr, [])]
+        asked: set[str] = set()
+        for value, name, passed in left:
+            handed_on = passed or isinstance(value, ast.Attribute)
+            if isinstance(value, ast.Constant):
+                possible.append(value.value)
+            elif value is not None and handed_on and last_name(value) == name:
+                pass  # under its own name it says nothing
+            elif isinstance(value, ast.Name) and value.id in self._passed:
+                if value.id not in asked:
+                    asked.add(value.id)
+                    left += [(one, value.id, True) for one in self._passed[value.id]]
+            else:
+                return UNKNOWN
+        first = possible[0] if possible else UNKNOWN
+        alike = all(type(one) is type(first) and one == first for one in possible)
+        return first if alike else UNKNOWN
 
     def _computed(self, node: ast.AST, depth: int) -> Any:
         if isinstance(node, ast.IfExp):
@@ -287,10 +295,12 @@ class Guards:
         if isinstance(test.ops[0], ast.Is | ast.IsNot | ast.NotEq):
             return False
         words = list(texts(test))
-        if any(word in ("time", "perf_counter", "monotonic") for word in words):
+        if any(CLOCK.search(word) for word in words):
             return True
         sides = [test.left, *test.comparators]
-        return any(COUNTER.search(last_name(side)) for side in sides if last_name(side))
+        named = [*map(last_name, sides), *(last_name(side.left) for side in sides
+                                           if isinstance(side, ast.BinOp))]  # fmt: skip
+        return any(COUNTER.search(name) for name in named if name)
 
     def _periodic(self, modulo: ast.BinOp) -> bool:
         factors = [modulo.right]
@@ -308,8 +318,10 @@ class Guards:
                 return None if isinstance(inner.left, ast.Constant) else inner
         return None
 
-    @staticmethod
-    def _named(test: ast.expr) -> bool:
+    def _named(self, test: ast.expr) -> bool:
+        if isinstance(test, ast.Attribute) and _holds(test.value):
+            # A switch that another file defines: whether it is on is not known.
+            return self._options.value(test) is UNKNOWN or bool(NOW_AND_THEN.search(test.attr))
         node = test.func if isinstance(test, ast.Call) else test
         if isinstance(test, ast.Call) and last_name(node) in ("len", "isinstance", "hasattr"):
             return False

@@ -17,8 +17,8 @@ from compilegate_doctor.models import Models
 from compilegate_doctor.options import Options
 from compilegate_doctor.source import Source
 from compilegate_doctor.steps import Steps
-from compilegate_doctor.syntax import LOOPS, called, dotted, texts
-from compilegate_doctor.words import MODEL, MODULE_CLASS, PLACE
+from compilegate_doctor.syntax import LOOPS, called, texts
+from compilegate_doctor.words import PLACE
 
 FRAMEWORKS = frozenset((
     "torch", "tensorflow", "keras", "transformers", "accelerate", "lightning",
@@ -115,9 +115,9 @@ class Script(Source):
 
     @cached_property
     def stays_on_host(self) -> bool:
-        """Whether a script that is started itself makes its model and places it on no device.
+        """Whether a script that is started itself places nothing on a device.
 
-        What another file makes, that file may have placed.
+        A module may be handed what another has placed.
         """
         started = any(isinstance(node, LOOPS) for node in self.tree.body) or any(
             isinstance(node, ast.If) and "__name__" in set(texts(node.test))
@@ -128,14 +128,7 @@ class Script(Source):
         words = {word for node in self.tree.body for word in texts(node)}
         words |= {item.arg or "" for call in self.calls for item in call.keywords}
         placed = any(called(call) in ("to", "cuda", "prepare") for call in self.calls)
-        made = any(
-            isinstance(node, ast.Assign) and isinstance(node.value, ast.Call)
-            and MODULE_CLASS.match(name := self.called(node.value)) and not name.endswith("Loss")
-            and MODEL.search(dotted(node.targets[0]))
-            for node in self.nodes
-        )  # fmt: skip
-        own = made or bool(self.models.classes)
-        return own and not placed and not any(map(PLACE.search, words))
+        return not placed and not any(map(PLACE.search, words))
 
     @cached_property
     def is_training(self) -> bool:

@@ -194,7 +194,11 @@ class Steps:
 
     def _block(self, statements: Sequence[ast.stmt]) -> Iterator[ast.AST]:
         for statement in statements:
-            yield from self._statement(statement)
+            others = [item for item in statements if item is not statement]
+            if isinstance(statement, ast.If):
+                yield from self._branch(statement, alone=not self._makes_a_step(others))
+            else:
+                yield from self._statement(statement)
             if (
                 isinstance(statement, ast.If)
                 and isinstance(statement.body[-1], ast.Continue)
@@ -205,9 +209,7 @@ class Steps:
     def _statement(self, node: ast.stmt) -> Iterator[ast.AST]:
         if isinstance(node, SCOPES):
             return
-        if isinstance(node, ast.If):
-            yield from self._branch(node)
-        elif isinstance(node, ast.With | ast.AsyncWith):
+        if isinstance(node, ast.With | ast.AsyncWith):
             for item in node.items:
                 yield from self._expression(item.context_expr)
             if not self._looks_only(node):
@@ -222,12 +224,14 @@ class Steps:
             for child in ast.iter_child_nodes(node):
                 yield from self._expression(child)
 
-    def _branch(self, node: ast.If) -> Iterator[ast.AST]:
+    def _branch(self, node: ast.If, *, alone: bool) -> Iterator[ast.AST]:
+        """What a branch does in every step; a rare one is the step where there is no other."""
         yield node
         yield from self._expression(node.test)
         decided = self.guards.decided(node.test)
         rare = self.guards.now_and_then(node.test) or isinstance(node.body[-1], EXITS)
-        if decided is not False and (not rare or self._makes_a_step(node.body)):
+        steps = alone and self._makes_a_step(node.body)
+        if decided is not False and (not rare or steps):
             yield from self._block(node.body)
         if decided is not True:
             yield from self._block(node.orelse)

@@ -41,7 +41,7 @@ class TrainerSettings:
 def trainer_settings(script: Script) -> Iterator[TrainerSettings]:
     """Each set of trainer settings that can be read."""
     for call in script.calls:
-        if called(call) in ARGUMENTS:
+        if called(call) in ARGUMENTS and not _stands_in(script, call):
             yield TrainerSettings(call, script, call)
         elif script.hyperparameters is not None and takes_arguments(call):
             yield TrainerSettings(call, script, None)
@@ -53,3 +53,9 @@ def takes_arguments(call: ast.Call) -> bool:
         "TrainingArguments" in ast.unparse(item)
         for item in (*call.args, *(value.value for value in call.keywords))
     )
+
+
+def _stands_in(script: Script, call: ast.Call) -> bool:
+    """``if args is None: args = TrainingArguments()`` is what a library does without any."""
+    around = (one.test for one in script.parents_of(call) if isinstance(one, ast.If))
+    return any(isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.Is) for test in around)

@@ -95,7 +95,9 @@ NO_TENSORS = (
     "torch.profiler.", "torch.jit.is_", "torch.compiler.", "torch._", "torch.is_", "torch.numel",
     "torch.hub.", "torch.autograd.set_", "torch.autograd.profiler",
 )  # fmt: skip
-PLACE = re.compile(r"(^|_|use|n)(device|gpu|xpu|mps|npu|hpu)s?(_|\d|$)|parallel", re.IGNORECASE)
+PLACE = re.compile(
+    r"(^|_|use|n)(device|gpu|xpu|mps|npu|hpu)s?(_|\d|$)|parallel|scaler|autocast", re.IGNORECASE
+)
 DEVICE = re.compile(r"device|cuda|rank|gpu", re.IGNORECASE)
 NUMBER = re.compile(r"(^|_)(num|n|size|sizes|len|length|width|height|count|dim|frames|steps?)(_|$)")
 COMBINING = (ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.IfExp, ast.Starred,
@@ -124,7 +126,7 @@ def about_no_tensor(test: ast.AST) -> bool:
     ``past is not None and …`` holds in inference only: there is no cache in training.
     """
     if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And):
-        return any(_asks_for_cache(item) for item in test.values)
+        return any(asks_for_cache(item) for item in test.values)
     if not isinstance(test, ast.Compare):
         return False
     texts = any(
@@ -134,7 +136,15 @@ def about_no_tensor(test: ast.AST) -> bool:
     return texts or isinstance(test.ops[0], NO_TENSOR_TESTS)
 
 
-def _asks_for_cache(test: ast.expr) -> bool:
+def plain_number(test: ast.AST) -> str:
+    """What ``isinstance(name, int)`` says is no tensor, empty for other conditions."""
+    asks = isinstance(test, ast.Call) and dotted(test.func) == "isinstance" and len(test.args) == 2
+    about = isinstance(test, ast.Call) and asks and dotted(test.args[1]) in HOST_FUNCTIONS
+    return dotted(test.args[0]) if isinstance(test, ast.Call) and about else ""
+
+
+def asks_for_cache(test: ast.expr) -> bool:
+    """Whether a condition asks for a cache of earlier tokens, which training has not."""
     asks = isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.IsNot)
     return asks and isinstance(test, ast.Compare) and bool(CACHE.search(dotted(test.left)))
 

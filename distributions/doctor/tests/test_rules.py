@@ -8,6 +8,7 @@ import pytest
 
 from compilegate_doctor import BY_ID, RULES, Severity
 from distributions.doctor.tests.cases import CASES
+from distributions.doctor.tests.cases.graph import switched
 from distributions.doctor.tests.scripts import (
     MANAGED_COMPILER,
     TORCH_COMPILE,
@@ -67,6 +68,41 @@ def test_what_is_printed_behind_a_decision_on_a_tensor_is_that_decision() -> Non
     (finding,) = findings(model("if y.sum() > 0:\n    print('positive')"), TORCH_COMPILE)
 
     assert "branch-on-tensor" == finding.rule
+
+
+def test_a_switch_that_another_constructor_turns_on_is_not_off() -> None:
+    off = switched("if self.noisy:\n    y = y * random.random()")
+    louder = "\nclass Loud(Net):\n    def __init__(self):\n        super().__init__(noisy=True)\n"
+
+    assert (set(), {"random-in-model"}) == (rules(off), rules(off + louder))
+
+
+def test_what_a_forward_calls_behind_a_switch_that_is_off_is_left_alone() -> None:
+    script = model(
+        "if self.noisy:\n    y = self.chosen(y)",
+        after="\n    def chosen(self, y: torch.Tensor):\n        return y[y > 0]\n",
+    )
+    for noisy, expected in (("False", set()), ("True", {"changing-shape"})):
+        switch = f"self.noisy = {noisy}\n        self.calls = 0"
+        assert expected == rules(script.replace("self.calls = 0", switch), TORCH_COMPILE)
+
+
+def test_what_a_forward_calls_for_inference_is_left_alone() -> None:
+    script = model(
+        "y = self.NAME(y)",
+        after="\n    def NAME(self, y: torch.Tensor):\n        return y[y > 0]\n",
+    )
+    named = {name: rules(script.replace("NAME", name)) for name in ("chosen", "generate")}
+
+    assert {"chosen": {"changing-shape"}, "generate": set()} == named
+
+
+@pytest.mark.parametrize("name", ["RandomCrop2d", "Augmenter"])
+def test_a_module_that_changes_samples_is_no_model(name: str) -> None:
+    script = model("y = y * random.random()")
+
+    assert {"random-in-model"} == rules(script)
+    assert set() == rules(script.replace("class Net", f"class {name}"))
 
 
 @pytest.mark.parametrize("name", ["BeamSearcher", "SafetyChecker", "PostProcessBoxes"])

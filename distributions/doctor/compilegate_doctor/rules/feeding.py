@@ -58,7 +58,8 @@ def _in_memory(script: Script, loader: Loader) -> bool:
     made = script.options.assigned(data.id) if isinstance(data, ast.Name) else data
     if made is None or isinstance(made, ast.Tuple):  # of several, or handed over
         return any(called(call) == "TensorDataset" for call in script.calls)
-    return isinstance(made, ast.Call) and called(made) in IN_MEMORY
+    listed = isinstance(made, ast.List | ast.ListComp) and loader.lacks("collate_fn")
+    return listed or (isinstance(made, ast.Call) and called(made) in IN_MEMORY)
 
 
 def preprocessing_workers(script: Script) -> Iterator[Hit]:

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from compilegate_doctor.finding import Hit, Severity
 from compilegate_doctor.kinds import Kind
 from compilegate_doctor.rule import EVERY, GRAPH_BREAKS, RECOMPILATION, TORCH_ONLY, Rule
 from compilegate_doctor.script import Script
-from compilegate_doctor.syntax import Function, called, calls_in, dotted, receiver
+from compilegate_doctor.syntax import Function, called, dotted, last_name, receiver
+from compilegate_doctor.words import MODEL
 
 FETCHES = ("item", "tolist")
 TO_NUMBER = ("float", "int", "bool")
 CHANGING = ("nonzero", "masked_select", "unique", "unique_consecutive", "bincount", "argwhere")
 RANDOM = ("random.", "numpy.random.")
+# Modules that change samples while they are loaded.
+AUGMENTS = re.compile(r"^Random[A-Z\d]|(Crop|Flip|Jitter|Augment(er|ation)?)$")
 GROWS = ("append", "extend", "insert", "add")
 
 
@@ -34,19 +38,16 @@ def fetch_in_model(script: Script) -> Iterator[Hit]:
             continue
         what = _fetch(script, node)
         statement = script.statement(node)
-        if what and statement not in seen and not _after_a_fetch(script, statement):
+        if what and statement not in seen and not _shows_now_and_then(script, statement):
             seen.add(statement)
             yield _hit(script, node, what)
 
 
-def _after_a_fetch(script: Script, statement: ast.AST) -> bool:
-    """Whether it only prints what the condition around it has fetched."""
+def _shows_now_and_then(script: Script, statement: ast.AST) -> bool:
+    """Whether it prints behind a condition: for debugging, or what the condition fetched."""
     shown = statement.value if isinstance(statement, ast.Expr) else None
-    if not isinstance(shown, ast.Call) or called(shown) != "print":
-        return False
-    tests = [outer.test for outer in script.parents_of(statement) if isinstance(outer, ast.If)]
-    return any(script.is_tensor(test) or any(_fetch(script, item) for item in calls_in(test))
-               for test in tests)  # fmt: skip
+    printed = isinstance(shown, ast.Call) and called(shown) == "print"
+    return printed and any(isinstance(outer, ast.If) for outer in script.parents_of(statement))
 
 
 def _fetch(script: Script, call: ast.Call) -> str:
@@ -86,9 +87,21 @@ def _sized_by_values(script: Script, call: ast.Call) -> str:
 
 def random_in_model(script: Script) -> Iterator[Hit]:
     """Randomness that is not the device's."""
-    for _, node in script.models.nodes:
-        if isinstance(node, ast.Call) and script.called(node).startswith(RANDOM):
+    for function, node in script.models.nodes:
+        drawn = isinstance(node, ast.Call) and script.called(node).startswith(RANDOM)
+        if isinstance(node, ast.Call) and drawn and not _changes_samples(script, function):
             yield _hit(script, node, f"{script.called(node)}() is drawn outside the graph")
+
+
+def _changes_samples(script: Script, function: Function) -> bool:
+    """Whether it belongs to a module without layers, which changes samples before the model."""
+    holder = script.parents.get(function)
+    if not isinstance(holder, ast.ClassDef):
+        return False
+    made = [node.value for node in ast.walk(holder) if isinstance(node, ast.Assign)]
+    built = any(isinstance(one, ast.Call) and called(one)[:1].isupper() for one in made)
+    kept = any(MODEL.search(last_name(one)) for one in made)
+    return not (built or kept) or AUGMENTS.search(holder.name) is not None
 
 
 def counter_in_model(script: Script) -> Iterator[Hit]:

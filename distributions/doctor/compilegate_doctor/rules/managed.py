@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 
 from compilegate_doctor.finding import Hit, Severity
+from compilegate_doctor.options import HOLDERS
 from compilegate_doctor.rule import (
     MANAGED_ONLY,
     MANAGED_PITFALLS,
@@ -112,7 +113,8 @@ def plain_save(script: Script) -> Iterator[Hit]:
     for call in script.calls:
         if script.called(call) != "torch.save" or _about_xla(script, call):
             continue
-        if not any(called(item) == "cpu" for item in calls_in(call)):
+        settings = call.args and HOLDERS.search(dotted(call.args[0]))
+        if not settings and not any(called(item) == "cpu" for item in calls_in(call)):
             yield Hit(call, "torch.save stores tensors with their XLA device")
 
 

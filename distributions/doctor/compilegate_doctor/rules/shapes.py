@@ -36,6 +36,14 @@ PREPARING = re.compile(r"train|token|preprocess|prepare|collat|encode|batch|load
 
 def dynamic_padding(script: Script) -> Iterator[Hit]:
     """Tokenizers and collators that pad each batch to its own longest sample."""
+    collates = [loader.keywords.get("collate_fn") for loader in training_loaders(script)]
+    collates += [keyword(call, "data_collator") for call in script.calls]
+    padded = False
+    for collate in collates:
+        how = "" if collate is None else _pads(script, collate)
+        if collate is not None and how:
+            padded = True
+            yield Hit(collate, f"{how} pads each batch to its own longest sample")
     fixed = False
     for call in script.calls:
         padding = keyword(call, "padding")
@@ -43,8 +51,10 @@ def dynamic_padding(script: Script) -> Iterator[Hit]:
             continue
         value = script.options.value(padding)
         fixed = fixed or value == "max_length"
-        longest = value is True or value == "longest"
-        if longest and _for_training(script, call) and not _multiple(script, call):
+        # What a collate function pads, the tokenizer had sample by sample.
+        longest = (value is True or value == "longest") and not padded
+        kept = _one_by_one(script, call) or _multiple(script, call)
+        if longest and not kept and _for_training(script, call):
             yield Hit(padding, f"padding={value!r} pads each batch to its own longest sample")
     if not fixed:
         yield from _collators(script)
@@ -52,17 +62,13 @@ def dynamic_padding(script: Script) -> Iterator[Hit]:
         if settings.get("group_by_length", False) is True:
             place = settings.place("group_by_length")
             yield Hit(place, "group_by_length gives batches of many different lengths")
-    for loader in training_loaders(script):
-        collate = loader.keywords.get("collate_fn")
-        how = "" if collate is None else _pads(script, collate)
-        if how:
-            yield Hit(collate or loader.call, f"{how} pads each batch to its own longest sample")
     yield from _padded_batches(script)
 
 
 def _pads(script: Script, collate: ast.expr) -> str:
     """What in a function that puts samples together pads them to the longest of the batch."""
-    names = {*texts(collate)}
+    made = script.options.assigned(collate.id) if isinstance(collate, ast.Name) else None
+    names = {*texts(collate), *(texts(made) if made is not None else ())}
     classes = (one for one in script.nodes if isinstance(one, ast.ClassDef) and one.name in names)
     own = {one for holder in classes for one in holder.body}
     bodies = [one for one in script.functions if one.name in names or one in own]
@@ -103,6 +109,14 @@ def _tokenizes(call: ast.Call) -> bool:
     return alone and bool(TOKENIZER.search(last_name(call.func)))
 
 
+def _one_by_one(script: Script, call: ast.Call) -> bool:
+    """``[tokenizer(text, …) for text in texts]`` has no other sample to pad to."""
+    around = script.parents.get(call)
+    if not isinstance(around, ast.ListComp) or not call.args:
+        return False
+    return dotted(call.args[0]) == dotted(around.generators[0].target)
+
+
 def _for_training(script: Script, call: ast.Call) -> bool:
     """Padding in a forward pass for evaluation or inference does not matter."""
     function = script.function_of(call)
@@ -123,12 +137,14 @@ def _multiple(script: Script, call: ast.Call) -> bool:
 def ragged_last_batch(script: Script) -> Iterator[Hit]:
     """Training loaders whose last batch may be smaller."""
     # Opacus replaces a loader by one that draws batches of any size.
-    drawn = any(called(call).startswith("make_private") for call in script.calls)
+    private = any(called(call).startswith("make_private") for call in script.calls)
     for loader in training_loaders(script):
         drop_last = loader.keywords.get("drop_last")
         single = script.options.value(loader.keywords.get("batch_size")) in (1, None)
-        fixed = "batch_sampler" in loader.keywords or single
-        missing = loader.lacks("drop_last") and not drawn
+        sampler = loader.keywords.get("sampler")
+        drawn = isinstance(sampler, ast.Call) and keyword(sampler, "num_samples") is not None
+        fixed = "batch_sampler" in loader.keywords or single or drawn
+        missing = loader.lacks("drop_last") and not private
         if not fixed and (missing or (drop_last and script.options.value(drop_last) is False)):
             yield _smaller(script, loader.call)
     for settings in trainer_settings(script):

@@ -10,16 +10,17 @@ from compilegate_doctor.kinds import Kind
 from compilegate_doctor.options import UNKNOWN
 from compilegate_doctor.rule import EVERY, MANAGED_PITFALLS, TUNING, Rule
 from compilegate_doctor.script import Script
-from compilegate_doctor.syntax import called, keyword, receiver
+from compilegate_doctor.syntax import called, dotted, keyword, receiver
 from compilegate_doctor.trainers import trainer_settings
 
 TO_NUMBER = ("float", "int", "bool")
-CERTAIN = ("item", "cpu", "numpy")
+CERTAIN = ("item", "cpu", "tolist")
 WAITS = {
     "torch.cuda.synchronize": "waits until the GPU is idle",
     "torch.cuda.empty_cache": "waits for the GPU and releases memory that is needed again",
     "torch_xla.core.xla_model.wait_device_ops": "waits until the device is idle",
 }
+LIGHTNING = ("lightning", "pytorch_lightning")
 WRITERS = ("print", "info", "warning", "debug", "log", "write", "set_postfix", "set_description",
            "add_scalar", "add_scalars", "log_metrics", "master_print", "set_postfix_str",
            "log_metric", "format")  # fmt: skip
@@ -49,7 +50,7 @@ def _fetches(script: Script, node: ast.AST) -> str:
         return f"{name}(…) of a tensor waits for the GPU" if number else ""
     if node.args or node.keywords or script.kinds.of(on) in (Kind.HOST, Kind.MODEL):
         return ""
-    if script.is_tensor(on) and name in (*CERTAIN, "tolist"):
+    if script.is_tensor(on) and name in CERTAIN:
         return f".{name}() waits for the GPU"
     # Only tensors have these; what is certainly on the host was ruled out above.
     return f".{name}() waits for the GPU" if name == "item" and script.uses("torch") else ""
@@ -81,6 +82,10 @@ def logged_tensor(script: Script) -> Iterator[Hit]:
 
 def _writes(script: Script, call: ast.Call) -> bool:
     on = receiver(call)
+    if dotted(call.func) == "self.log" and script.uses(*LIGHTNING):
+        # It fetches every 50 steps unless told otherwise, for the progress bar in each.
+        bar = keyword(call, "prog_bar")
+        return bar is not None and script.options.value(bar) is True
     computes = script.called(call).startswith(("torch.", "numpy.", "math."))  # their log()
     return called(call) in WRITERS and not computes and not (on and script.is_tensor(on))
 

@@ -14,6 +14,7 @@ CASES = {
     "loader-workers": (
         [
             loop("pass", after="train_loader = DataLoader(data, batch_size=8)"),
+            loop("pass", after="data = [1]\ntrain_loader = DataLoader(data, 8, collate_fn=read)"),
             loop("pass", after="train_loader = DataLoader(data, batch_size=8, num_workers=0)"),
             loop("pass", after="""
                 def loader_of(data, **more):
@@ -37,6 +38,7 @@ CASES = {
             trained(OPTIONS.format(workers=4))
             + "train_loader = DataLoader(data, 8, num_workers=args.workers)",
             loop("pass", after="data = TensorDataset(x, y)\ntrain_loader = DataLoader(data, 8)"),
+            loop("pass", after="data = []\ntrain_loader = DataLoader(data, 8)"),
             loop("pass", after="data = torch.arange(9)\ntrain_loader = DataLoader(data, 8)"),
             loop("pass", after="""
                 def loader_of(data):

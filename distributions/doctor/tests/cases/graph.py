@@ -25,6 +25,10 @@ CASES = {
             model("if mask is not None:\n    y = y * mask"),
             model("if mask is None and y.dim() == 2:\n    y = y * 2"),
             model("if self.training:\n    y = y * 2"),
+            model("if mask and y.sum() > 0:\n    y = y * 2").replace("mask=None", "mask=False"),
+            model("if self.depth is None:\n    self.depth = 2 if y.sum() > 0 else 1"),
+            model("if isinstance(mask, int):\n    if mask > 9:\n        mask = None\n"
+                  "elif mask is not None:\n    y = nn.functional.relu(mask)"),
             model("if self.depth > 2:\n    y = y * 2"),
             model("if scale > 0.5:\n    y = y * scale"),
             model("if isinstance(y, tuple) or len(y) > 9:\n    y = y[0]"),
@@ -59,6 +63,7 @@ CASES = {
             model("y = y.masked_select(y > 0)"),
             model("y = torch.where(y > 0)[0]"),
             model("y = torch.unique(y)"),
+            model("y = y if mask is not None else y[y > 0]"),
         ],
         [
             model("y = y * (y > 0)"),
@@ -73,11 +78,9 @@ CASES = {
             model("y = y * random.random()"),
             model("if random.random() < 0.5:\n    y = y * 2"),
             model("y = y * np.random.rand()"),
+            model("if self.depth is None:\n    depth = 1\nelse:\n    y = y * random.random()"),
             switched("if not self.noisy and random.random() < 0.5:\n    y = y * 2"),
             switched("if self.noisy:\n    y = y * random.random()", "        self.noisy = True\n"),
-            switched("if self.noisy:\n    y = y * random.random()")
-            + "\n\nclass Loud(Net):\n    def __init__(self):\n"
-            "        super().__init__(noisy=True)\n",
         ],
         [
             switched("if self.noisy and random.random() < 0.5:\n    y = y * 2"),

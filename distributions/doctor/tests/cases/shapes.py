@@ -39,11 +39,16 @@ CASES = {
             TF + "train = tf.data.Dataset.range(9).padded_batch(4)\nmodel.fit(train)",
             *(trained(COLLATE.format(body=body)) for body in PADS),
             trained(COLLATE.format(body=PADS[0]).replace("=collate", "=lambda b: collate(b)")),
+            trained("def collate(rows):\n    return pad_sequence(rows)\n"
+                    "put_together = collate\nTrainer(m, data_collator=put_together)"),
             trained("class Collate:\n    def __call__(self, batch):\n"
                     "        return pad_sequence(batch)\n"
                     "train_loader = DataLoader(d, 8, collate_fn=Collate())"),
         ],
         [
+            trained(TOKENIZE.format(padding=", padding='longest'").replace(
+                "tokenizer(examples", "[tokenizer(text").replace(
+                "text[\"text\"]", "text").replace("'longest')", "'longest') for text in rows]")),
             trained(COLLATE.format(body="return torch.stack(batch)")),
             trained(COLLATE.format(body="return best(batch, max(batch))")),
             trained(COLLATE.format(body="return pad(pad_sequence(batch), max_length=9)")),
@@ -98,6 +103,9 @@ CASES = {
             loop("pass", after="train_loader = DataLoader(data, 8, shuffle=True, drop_last=True)"),
             loop("pass", after="eval_loader = DataLoader(data, batch_size=8)"),
             loop("pass", after="train_loader = DataLoader(d, 8)\nx, y = next(iter(train_loader))"),
+            loop("pass", after="train_loader = DataLoader(RandomDataset(32, 64), batch_size=2)"),
+            loop("pass", after="draws = RandomSampler(d, num_samples=99)\n"
+                 "train_loader = DataLoader(d, 8, sampler=RandomSampler(d, num_samples=99))"),
             loop("pass", after="""
                 more = dict(drop_last=True) if whole else {}
                 train_loader = DataLoader(data, 8, **more)

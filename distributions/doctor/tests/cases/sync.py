@@ -1,6 +1,14 @@
 from distributions.doctor.tests.scripts import loop
 
 TRAINER = "from transformers import Trainer, TrainingArguments\n"
+LIGHTNING = """
+import lightning as L
+class Lit(L.LightningModule):
+    def training_step(self, batch, index):
+        loss = self.model(batch)
+        self.log("loss", loss{more})
+        return loss
+"""
 # A script of its own: what it makes, it trains where it is.
 ALONE = """
 import torch
@@ -20,19 +28,21 @@ CASES = {
             ALONE.format(first="device = torch.device('cuda')", x="x.to(device)"),
             ALONE.format(first="torch.set_default_device('cuda')", x="x"),
             ALONE.format(first="from accelerate import Accelerator", x="x"),
-            ALONE.format(first="criterion = torch.nn.MSELoss()", x="x")
-            .replace("torch.nn.Linear(4, 4)", "build(4)"),
             # what a wrapper of optimizer or scaler steps
             "import torch\nfor x in data:\n    loss = model(x)\n"
             "    loss_scaler(loss, optimizer, parameters=1)\n    seen(loss.item())",
-            "import torch\nfor x in data:\n    loss = model(x)\n    loss.backward()\n"
+            "import torch\nfor x in data:\n    loss = model(x.cuda())\n    loss.backward()\n"
             "    optimizer.step_and_update_lr()\n    seen(loss.item())",
             loop("total += loss.item()"),
             loop("total += float(loss)"),
             loop("predictions = outputs.argmax(1).cpu().numpy()"),
             loop("found = outputs.argmax(1).tolist()"),
+            loop("found = outputs.argmax(1).cpu()"),
             loop("if loss > 10: total += 1"),
             loop("if step % 1 == 0: total += loss.item()"),
+            # the only step of a loop over an environment
+            "import torch\nfor step in range(9):\n    act().cuda()\n    if step % 4 == 0:\n"
+            "        loss.backward()\n        optimizer.step()\n        total += loss.item()",
             loop("if (step + 1) % args.accumulation_steps == 0: total += loss.item()"),
             loop("keep(loss)", after="def keep(loss):\n    history.append(loss.item())"),
             loop("value = loss.item() if True else 0"),
@@ -60,6 +70,12 @@ while True:
             "import torch\nfor x in data:\n    loss = model(x)\n"
             "    scaler(loss, 2)\n    seen(loss.item())",
             loop("if divisible_by(step, 100): total += loss.item()"),
+            loop("if args.noisy: total += loss.item()"),
+            loop("if step % 5 == 0:\n    other.backward()\n    total += loss.item()"),
+            # of a tensor on the device it would be an error
+            loop("found = outputs.argmax(1).numpy()"),
+            loop("if rank == 0 and current_time - last_time > 60: total += loss.item()"),
+            loop("if (step + 1) % 9 == 0 or (step + 1) == 99: total += loss.item()"),
             loop("total += loss.detach()"),
             loop("if step % 100 == 0: total += loss.item()"),
             loop("if step % args.log_every == 0:\n    total += loss.item()"),
@@ -108,7 +124,7 @@ while True:
         [
             loop("print(loss)"),
             "import torch\n"
-            "def train():\n    loss = model(x)\n    loss.backward()\n    optimizer.step()\n"
+            "def train():\n    loss = model(x.cuda())\n    loss.backward()\n    optimizer.step()\n"
             "    return loss / len(x)\n"
             "for epoch in range(9):\n    loss = train()\n    print(loss)",
             loop("print(f'loss {loss:.3f}')"),
@@ -117,14 +133,17 @@ while True:
             loop("wandb.log({'loss': loss})"),
             loop("writer.add_scalar('loss', loss, step)"),
             loop("bar.set_postfix(loss=loss)"),
+            LIGHTNING.format(more=", prog_bar=True"),
             TRAINER + "Trainer(None, TrainingArguments('out', logging_steps=1)).train()",
         ],
         [
             ALONE.format(first="", x="x").replace("loss.item(), ", ""),
             "import torch\n"
-            "def train():\n    loss = model(x)\n    loss.backward()\n    optimizer.step()\n"
+            "def train():\n    loss = model(x.cuda())\n    loss.backward()\n    optimizer.step()\n"
             "    return float(loss) / len(x)\n"
             "for epoch in range(9):\n    loss = train()\n    print(loss)",
+            LIGHTNING.format(more=""),
+            LIGHTNING.format(more=", prog_bar=False"),
             loop("print(step)"),
             loop("if step % 100 == 0: print(loss)"),
             loop("print(f'{outputs.shape} {loss.dtype}')"),
