@@ -18,8 +18,8 @@ from typing import Any
 from compilegate.domain.deployment_settings import Settings
 from compilegate.domain.errors import CompilegateError
 from stacks.assets import stage_bundle
+from stacks.checked_settings import check_settings
 from stacks.job_fields import check_job_fields
-from stacks.regions import check_region
 
 REPOSITORY = Path(__file__).resolve().parent
 # What the cdk command adds to the context.
@@ -37,7 +37,7 @@ def main() -> None:
 def synthesise(context: Mapping[str, Any], outdir: Path) -> None:
     """Write the cloud assembly; raises CompilegateError before the CDK starts if it can."""
     settings = Settings.from_context(context)
-    check_region(settings)
+    check_settings(settings)
     check_job_fields(settings)
     use_packaged_node()
     # Only now: importing the CDK starts Node, which takes seconds that a typo need not cost.

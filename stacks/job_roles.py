@@ -15,6 +15,7 @@ from compilegate.domain import naming
 from compilegate.domain.deployment_settings import PROVIDED, Settings
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.workload.names import PRIVATE_IMAGE
+from stacks.checked_settings import job_role_names
 from stacks.permissions import Statements, allow
 from stacks.storage import TRAINING_LOGS, Storage
 
@@ -28,6 +29,8 @@ TRAINING_IMAGES = (
     "sagemaker-scikit-learn",
     "sagemaker-xgboost",
 )
+# Where IAM keeps the roles of training jobs: a grant on this path is one on them alone.
+PATH = "/compilegate/"
 # The workload that a role was made for. A role without the tag matches nothing.
 OWN = f"${{aws:PrincipalTag/{naming.ROLE_TAG_WORKLOAD}}}"
 # IAM takes 6,144 characters of a managed policy; the rest of this one has at most 4,000.
@@ -72,10 +75,10 @@ class JobRoles(Construct):
         )
         self.policy.apply_removal_policy(RemovalPolicy.RETAIN)
         self._settings = settings
-        self._path = settings.role_path or naming.JOB_ROLES_PATH
-        own = naming.job_role(settings.stage, settings.region, "")
+        self._path = settings.role_path or PATH
+        own = f"{self._path}{job_role_names(settings)}"
         self.names = settings.job_role_arn or (
-            f"arn:{Aws.PARTITION}:iam::{Aws.ACCOUNT_ID}:role{self._path}{settings.role_prefix}{own}"
+            f"arn:{Aws.PARTITION}:iam::{Aws.ACCOUNT_ID}:role{own}"
         )
 
     @property

@@ -5,7 +5,8 @@ from __future__ import annotations
 from aws_cdk import Names, Stack, Tags
 from aws_cdk import aws_iam as iam
 
-from compilegate.domain.deployment_settings import ROLE_NAME_MAX, Settings
+from compilegate.domain.deployment_settings import Settings
+from stacks.checked_settings import ROLE_NAME_MAX
 
 
 def follow_rules(stack: Stack, settings: Settings) -> None:

@@ -216,10 +216,11 @@ class IamJobRoles:
             role = self._role(name) or {}
             used = role.get("RoleLastUsed", {}).get("LastUsedDate", role.get("CreateDate"))
             if used and datetime.now(UTC) - used > IDLE:
-                attached = self._iam.list_attached_role_policies(RoleName=name)
-                for policy in attached["AttachedPolicies"]:
-                    self._iam.detach_role_policy(RoleName=name, PolicyArn=policy["PolicyArn"])
-                self._iam.delete_role(RoleName=name)
+                call = partial(unless, ("NoSuchEntity",))  # another execution may do the same
+                attached = call(self._iam.list_attached_role_policies, RoleName=name) or {}
+                for one in attached.get("AttachedPolicies", ()):
+                    call(self._iam.detach_role_policy, RoleName=name, PolicyArn=one["PolicyArn"])
+                call(self._iam.delete_role, RoleName=name)
                 log.info("quota of roles used up: deleted %s, last used %s", name, used)
                 return True
         return False

@@ -13,7 +13,7 @@ from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.expected import Form, Problem, Section, key
 from compilegate.domain.fields import Fields
 from compilegate.domain.workload.model import FactOverrides, OwnImage
-from compilegate.domain.workload.names import PRIVATE_IMAGE, price_problems, tag_problems
+from compilegate.domain.workload.names import price_problems, tag_problems
 
 FILE = "cdk.json"
 STAGE = re.compile(r"[a-z][a-z0-9-]{0,15}")
@@ -30,7 +30,6 @@ JOB_ROLE_ARN = re.compile(
 POLICY_ARN = re.compile(r"arn:aws[a-z-]*:iam::(\d{12}|aws):policy/[\w+=,.@/-]+")
 ROLE_PREFIX = re.compile(r"[\w+=,.@-]{1,20}")
 ROLE_PATH = re.compile(r"/([\w+=,.@-]+/)+")
-ROLE_NAME_MAX, WORKLOAD_NAME_MAX = 64, 32
 FUNCTION_ARN = re.compile(r"arn:aws[a-z-]*:lambda:[a-z0-9-]+:\d{12}:function:[\w-]+(:[\w$-]+)?")
 # Of CDK's DefaultStackSynthesizer.
 QUALIFIER = re.compile(r"[a-z0-9]{1,10}")
@@ -101,17 +100,11 @@ class JobRules(Section):
 
     network_isolation: bool = key("no connection from a job to anything outside", default=False)
     encrypt_between_instances: bool = key("what instances of a job send each other", default=False)
-    private_registry: bool = key("images outside of ECR, pulled through the VPC", default=False)
     registry_credentials: str | None = key(
-        "ARN of the function that signs in to the registry",
+        "ARN of the function that signs in to the registry of images outside of ECR",
         default=None,
         form=_usable(FUNCTION_ARN, "the ARN of a Lambda function"),
     )
-
-    def problems(self) -> Iterator[Problem]:
-        """Credentials of no registry."""
-        if self.registry_credentials and not self.private_registry:
-            yield "registry_credentials", "has no effect", "set private_registry: true as well"
 
 
 @dataclass(frozen=True)
@@ -238,7 +231,7 @@ class Settings(Section):
             raise error.in_file(FILE) from None
 
     def problems(self) -> Iterator[Problem]:
-        """What does not go together, and retentions that CloudWatch Logs does not offer."""
+        """A key of another region, and retentions that CloudWatch Logs does not offer."""
         for name in ("log_retention_days", "training_log_retention_days"):
             days = getattr(self, name)
             if days is not None and days not in LOG_RETENTION_DAYS:
@@ -246,24 +239,6 @@ class Settings(Section):
                 yield name, "is not a CloudWatch Logs retention", f"use one of {allowed}"
         if self.customer_key and self.customer_key.split(":")[3] != self.region:
             yield "customer_key", "is a key of another region", f"give one of {self.region}"
-        if self.existing_bucket and not self.bucket_name:
-            yield "existing_bucket", "has no name", "give bucket_name"
-        if not self.stack_key and not self.customer_key:
-            yield "stack_key", "leaves no key for data and messages", "give customer_key"
-        private = [one.uri for one in self.image_overrides if PRIVATE_IMAGE.match(one.uri)]
-        if private and not self.jobs.private_registry:
-            fix = "use an image of ECR, or set jobs.private_registry: true"
-            yield "image_overrides", f"holds an image that is not in ECR ({private[0]})", fix
-        if self.jobs.private_registry and not self.vpc:
-            yield "jobs", "has a private registry but no VPC to reach it", "give `vpc`"
-        if bool(self.job_role_arn) != (self.job_roles == PROVIDED):
-            fix = f"give it together with job_roles: {PROVIDED}, and only then"
-            yield "job_role_arn", f"does not go with job_roles: {self.job_roles}", fix
-        rest = naming.job_role(self.stage, self.region, "w" * WORKLOAD_NAME_MAX)
-        room = ROLE_NAME_MAX - len(rest)
-        if len(self.role_prefix) > room:
-            fix = f"use at most {room} characters, or a shorter stage"
-            yield "role_prefix", "leaves a role's name no room for a workload's", fix
 
     @property
     def facts(self) -> FactOverrides:

@@ -47,10 +47,8 @@ MACHINES = (EVALUATE, TRAIN)
 # Alias of every function that names its newest version.
 LIVE = "live"
 
-# Where IAM keeps the roles of training jobs: a grant on this path is one on them alone.
-JOB_ROLES_PATH = "/compilegate/"
-# Tag of such a role: its policy reaches what belongs to the workload of this name. Without a colon,
-# which IAM does not document inside of a policy variable.
+# Tag of the role of training jobs: its policy reaches what belongs to the workload of this name.
+# Without a colon, which IAM does not document inside of a policy variable.
 ROLE_TAG_WORKLOAD = "compilegate-workload"
 
 # Output field of an execution that started nothing because another one holds the workload.
@@ -134,14 +132,6 @@ def trial_of(execution: str) -> tuple[str, str]:
 def flag_parameter(stage: str, workload: str) -> str:
     """Parameter Store name of the workload's flag (docs/contracts.md)."""
     return f"/compilegate/{stage}/workloads/{workload}/compiler"
-
-
-def job_role(stage: str, region: str, workload: str) -> str:
-    """Name of the role that a workload's training jobs run as; of at most 64 characters.
-
-    With the region: IAM's names hold for all regions of an account.
-    """
-    return f"{stage}-{region}-{workload}"
 
 
 def job_role_arn(roles: str, workload: str) -> str:

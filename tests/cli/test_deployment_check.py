@@ -13,6 +13,7 @@ from botocore.exceptions import ClientError
 from botocore.stub import Stubber
 from moto import mock_aws
 
+from compilegate.adapters.workload_files import read_workload
 from compilegate.domain.errors import NotDeployedError
 from compilegate_checkup import account as deployment_check
 from compilegate_checkup.reading import BOOTSTRAP_PARAMETER, DEFAULT_QUALIFIER, read_network
@@ -231,6 +232,24 @@ def test_roles_that_are_provided_and_what_they_are_made_under_must_be_there(
     aws("iam").tag_role(
         RoleName="train-bert-docs", Tags=[{"Key": key, "Value": tags[key]} for key in tags]
     )
+    assert {} == severities(invoke(*ask))
+
+
+def test_what_is_demanded_of_jobs_must_be_possible(
+    invoke: Invoke, aws: Any, tmp_path: Path
+) -> None:
+    function = f"arn:aws:lambda:{REGION}:{ACCOUNT}:function:sign-in"
+    rules = {"network_isolation": True, "registry_credentials": function}
+    configure(tmp_path, None, jobs=rules)
+    file = write_project(tmp_path)
+    ask = ("doctor", "--deployment", file, "--only", "jobs", "--json")
+
+    assert {"registry_function_missing": "block"} == severities(invoke(*ask))
+    (read_workload(Path(file)).source_dir / "requirements.txt").write_text("accelerate\n")
+    assert {
+        "registry_function_missing": "block", "isolated_installs": "block",
+    } == severities(invoke(*ask))  # fmt: skip
+    configure(tmp_path, None)
     assert {} == severities(invoke(*ask))
 
 

@@ -35,6 +35,7 @@ OUT = Permission("-1", cidrs=("0.0.0.0/0",))
 PRIVATE = Subnet("subnet-1", "vpc-1", "10.0.0.0/24", 200, "rtb-1")
 NAT = replace(PRIVATE, routes=(Route("0.0.0.0/0", "nat-1"),))
 PUBLIC = replace(PRIVATE, routes=(Route("0.0.0.0/0", "igw-1"),))
+HTTPS = Permission("tcp", 443, 443, cidrs=("0.0.0.0/0",))
 GROUP = SecurityGroup("sg-1", "vpc-1", inbound=(ITSELF,), outbound=(OUT,))
 S3 = Endpoint("s3", is_gateway=True, route_table_ids=("rtb-1",))
 SOUND = Network((PRIVATE,), (GROUP,), (S3,))
@@ -182,3 +183,27 @@ def test_functions_need_a_way_to_every_service_that_they_call() -> None:
     assert others == missing(closed, makes_roles=False)
     assert [*others, "iam"] == missing(closed, makes_roles=True)
     assert [] == missing(replace(closed, subnets=(NAT,)), makes_roles=True)
+
+
+IPSEC = (Permission("udp", 500, 500, ("sg-1",)), Permission("50", groups=("sg-1",)))
+
+
+@pytest.mark.parametrize(
+    ("inbound", "outbound", "demand", "closed"),
+    [
+        ((ITSELF,), (OUT,), PAIR, False),
+        ((*IPSEC, Permission("tcp", 0, 65535, ("sg-1",))), (OUT, *IPSEC), PAIR, False),
+        ((*IPSEC[:1], Permission("tcp", 0, 65535, ("sg-1",))), (OUT,), PAIR, True),
+        ((*IPSEC, Permission("tcp", 0, 65535, ("sg-1",))), (HTTPS,), PAIR, True),
+        ((HTTPS,), (HTTPS,), replace(PAIR, instances=1), False),
+    ],
+)
+def test_encryption_between_instances_needs_its_protocols_in_both_directions(
+    inbound: tuple[Permission, ...], outbound: tuple[Permission, ...], demand: Demand, closed: bool
+) -> None:
+    network = replace(SOUND, groups=(SecurityGroup("sg-1", "vpc-1", inbound, outbound),))
+    codes = [one.code for one in examine_network(network, [demand], encrypted=True)]
+
+    assert closed == ("vpc_group_closed_to_encryption" in codes)
+    plain = [one.code for one in examine_network(network, [demand])]
+    assert "vpc_group_closed_to_encryption" not in plain

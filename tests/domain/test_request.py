@@ -13,7 +13,6 @@ from botocore.validate import ParamValidator
 
 from compilegate.domain import naming
 from compilegate.domain.deployment_settings import JobRules
-from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.planning.arms import ArmPlan, scaled_learning_rate
 from compilegate.domain.request.build import JobContext, JobSite, quality_request, speed_request
 from compilegate.domain.workload.file import parse_workload
@@ -288,21 +287,18 @@ def test_traffic_between_instances_is_encrypted_where_the_deployment_says_so() -
     assert "EnableInterContainerTrafficEncryption" not in ruled()
 
 
-def test_an_image_outside_of_ecr_is_pulled_through_the_vpc_or_not_at_all() -> None:
+def test_an_image_outside_of_ecr_is_pulled_through_the_vpc() -> None:
     private = "registry.example.com:5000/team/train:1"
-    rules = {"private_registry": True, "registry_credentials": FUNCTION}
     signs_in = {"TrainingRepositoryCredentialsProviderArn": FUNCTION}
     through_vpc = {"TrainingRepositoryAccessMode": "Vpc"}
 
     def config(request: dict[str, Any]) -> Any:
         return request["AlgorithmSpecification"].get("TrainingImageConfig")
 
-    assert config(ruled(**rules)) is None
-    assert through_vpc == config(ruled(private, private_registry=True))
+    assert config(ruled(registry_credentials=FUNCTION)) is None
+    assert through_vpc == config(ruled(private))
     signed = {**through_vpc, "TrainingRepositoryAuthConfig": signs_in}
-    assert signed == config(ruled(private, **rules))
-    with pytest.raises(InvalidInputError, match="private_registry"):
-        ruled(private)
+    assert signed == config(ruled(private, registry_credentials=FUNCTION))
 
 
 def test_a_deployments_tags_are_of_every_job_and_a_workloads_own_go_before_them() -> None:

@@ -16,8 +16,6 @@ from stacks.job_fields import check_job_fields
 
 GOOD = {"stage": "prod", "region": "eu-west-1"}
 FUNCTION = "arn:aws:lambda:eu-west-1:111122223333:function:sign-in"
-PRIVATE = {"framework": "pytorch", "version": "2.8.0", "uri": "registry.example.com:5000/train:1"}
-PROVIDED_ROLE = "arn:aws:iam::111122223333:role/ml-{workload}"
 
 VPC = {"subnet_ids": ["subnet-1"], "security_group_ids": ["sg-1"]}
 WRONG = {
@@ -37,7 +35,7 @@ WRONG = {
     "functions_vpc": ["vpc-1"],
     "jobs": ["isolated"],
     "job_roles": ["mine"],
-    "job_role_arn": ["role/mine", "arn:aws:iam::111122223333:role/ml-", PROVIDED_ROLE],
+    "job_role_arn": ["role/mine", "arn:aws:iam::111122223333:role/ml-"],
     "permissions_boundary": ["Boundary"],
     "role_prefix": ["a b", "x" * 21],
     "role_path": ["ml", "/ml"],
@@ -60,14 +58,8 @@ WRONG_PARTS = [
     ({"slack": {"workspace_id": "t 1", "channel_id": "C01"}}, "context.slack.workspace_id"),
     ({"slack": {"workspace_id": "T01", "channel_id": "#a"}}, "context.slack.channel_id"),
     ({"slack": {"workspace_id": "T0", "channel_id": "C0", "x": 1}}, "context.slack.x"),
-    ({"job_roles": "provided"}, "context.job_role_arn"),
-    ({"existing_bucket": True}, "context.existing_bucket"),
-    ({"stack_key": False}, "context.stack_key"),
     ({"jobs": {"network_isolation": "yes"}}, "context.jobs.network_isolation"),
-    ({"jobs": {"registry_credentials": FUNCTION}}, "context.jobs.registry_credentials"),
-    ({"jobs": {"private_registry": True}}, "context.jobs: has a private registry but no VPC"),
-    ({"image_overrides": [PRIVATE]}, "context.image_overrides: holds an image that is not in ECR"),
-    ({"stage": "s" * 16, "role_prefix": "x" * 6}, "use at most 5 characters"),
+    ({"jobs": {"registry_credentials": "sign-in"}}, "context.jobs.registry_credentials"),
     ({"tags": {"aws:x": "1"}}, "context.tags.aws:x"),
     ({"price_override": {}}, "did you mean `price_overrides`?"),
 ]  # fmt: skip
@@ -151,7 +143,7 @@ def test_the_app_ends_with_one_line_and_no_traceback():
     assert 1 == len(result.stderr.splitlines())
 
 
-EVERY_RULE = JobRules(True, True, True, FUNCTION)
+EVERY_RULE = JobRules(True, True, FUNCTION)
 
 
 @pytest.mark.parametrize("rules", [JobRules(), EVERY_RULE], ids=["no rules", "every rule"])

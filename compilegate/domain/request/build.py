@@ -91,21 +91,10 @@ def uploaded(workload: Workload, context: JobContext, digest: str) -> Workload:
     return replace(workload, training=replace(workload.training, inputs=inputs))
 
 
-def _inputs(workload: Workload, context: JobContext) -> Mapping[str, str]:
-    """URIs by channel: the workload's, and its source where the job cannot fetch that itself."""
-    inputs = workload.training.inputs
-    if not context.site.rules.network_isolation:
-        return inputs
-    if CODE_CHANNEL in inputs:
-        raise InvalidInputError(
-            "is the channel of the job's source in network isolation",
-            field=f"training.inputs.{CODE_CHANNEL}", fix="choose another name",
-        )  # fmt: skip
-    return {**inputs, CODE_CHANNEL: context.uri(context.source_key)}
-
-
 def _data(workload: Workload, run: str, context: JobContext) -> dict[str, Any]:
     """One channel per input, where the evidence goes, and what outlives a job.
+
+    In network isolation the source is a channel as well: the job cannot fetch it itself.
 
     That is the workload's compile cache, or a spot job's own checkpoints: an interrupted one
     continues from its run's own, since a run that started from those of another arm or seed would
@@ -113,9 +102,11 @@ def _data(workload: Workload, run: str, context: JobContext) -> dict[str, Any]:
     """
     training, key = workload.training, context.site.kms_key_arn
     source = {"S3DataType": "S3Prefix", "S3DataDistributionType": "FullyReplicated"}
+    isolated = context.site.rules.network_isolation
+    code = [(CODE_CHANNEL, context.uri(context.source_key))] if isolated else []
     channels = [
         {"ChannelName": name, "DataSource": {"S3DataSource": {**source, "S3Uri": uri}}}
-        for name, uri in sorted(_inputs(workload, context).items())
+        for name, uri in (*sorted(training.inputs.items()), *code)
     ]
     output = context.uri(naming.jobs_prefix(workload.name, context.trial))
     if training.spot:
@@ -156,11 +147,12 @@ def _machines(training: Training, arm: ArmPlan, site: JobSite) -> dict[str, Any]
     """
     subnets, groups = list(site.subnet_ids), list(site.security_group_ids)
     vpc = {"VpcConfig": {"Subnets": subnets, "SecurityGroupIds": groups}} if subnets else {}
-    isolated = {"EnableNetworkIsolation": True} if site.rules.network_isolation else {}
-    encrypted = {"EnableInterContainerTrafficEncryption": True}
+    rules = {
+        "EnableNetworkIsolation": site.rules.network_isolation,
+        "EnableInterContainerTrafficEncryption": site.rules.encrypt_between_instances,
+    }
     return {
-        **isolated,
-        **(encrypted if site.rules.encrypt_between_instances else {}),
+        **{name: True for name, holds in rules.items() if holds},
         "ResourceConfig": {
             "InstanceType": arm.instance_type,
             "InstanceCount": arm.instance_count,
@@ -411,16 +403,17 @@ def _request(
 
 
 def _registry(image: str, rules: JobRules) -> dict[str, Any]:
-    """How an image outside of ECR is pulled; raises InvalidInputError where none may be."""
+    """How SageMaker pulls an image that is not in ECR: through the job's VPC."""
     if not PRIVATE_IMAGE.match(image):
         return {}
-    if not rules.private_registry:
-        fix = "use an image of ECR, or deploy with jobs.private_registry: true in cdk.json"
-        raise InvalidInputError("is not in ECR", field="facts.images", value=image, fix=fix)
     arn = rules.registry_credentials
-    function = {"TrainingRepositoryCredentialsProviderArn": arn} if arn else {}
-    signs_in = {"TrainingRepositoryAuthConfig": function} if function else {}
-    return {"TrainingImageConfig": {"TrainingRepositoryAccessMode": "Vpc", **signs_in}}
+    signs_in = {"TrainingRepositoryCredentialsProviderArn": arn}
+    return {
+        "TrainingImageConfig": {
+            "TrainingRepositoryAccessMode": "Vpc",
+            **({"TrainingRepositoryAuthConfig": signs_in} if arn else {}),
+        }
+    }
 
 
 # How the training toolkit in the image starts an arm's processes.

@@ -32,6 +32,7 @@ from compilegate_checkup.rules import (
     examine_bootstrap,
     examine_bucket,
     examine_functions_network,
+    examine_isolation,
     examine_job_role,
     examine_network,
     examine_quotas,
@@ -40,6 +41,8 @@ from compilegate_checkup.rules import (
     reason,
 )
 
+# What the container toolkit installs before a script starts.
+INSTALLED = "requirements.txt"
 DENIED = ("AccessDenied", "AccessDeniedException", "UnauthorizedOperation")
 
 
@@ -74,13 +77,16 @@ def check_deployment(
     )
     instances, demands = load_facts().instances, []
     for path in paths:
-        workload = read_workload(path, needs_inputs=False).workload
-        training = workload.training
+        file = read_workload(path, needs_inputs=False)
+        workload, training = file.workload, file.workload.training
         instance = instances.get(training.instance_type)
         efa = instance is not None and instance.efa
         demands.append(
-            Demand(workload.name, training.instance_type, training.instance_count, efa=efa)
-        )
+            Demand(
+                workload.name, training.instance_type, training.instance_count, efa=efa,
+                installs=(file.source_dir / INSTALLED).is_file(),
+            )
+        )  # fmt: skip
     reasons = find_reasons(account, demands, only)
     findings = [one.to_finding() for one in reasons]
     document = {"stack": stack_name(account.stage), "region": region, "reasons": findings}
@@ -121,6 +127,8 @@ def _stack(account: Account, _demands: Sequence[Demand]) -> Iterable[Reason]:
 
 def _roles(account: Account, demands: Sequence[Demand]) -> Iterable[Reason]:
     """The deployed roles; before a deployment those that cdk.json says are provided."""
+    if account.local:  # makes its own roles, without a quota
+        return
     settings, iam = project.deployment(), account.client("iam")
     boundary = settings.permissions_boundary
     if boundary and not reading.has_policy(iam, boundary):
@@ -160,17 +168,28 @@ def _vpc(account: Account, demands: Sequence[Demand]) -> Iterable[Reason]:
     if not used:
         return differences
     network = reading.read_network(account.client("ec2"), used)
-    return [*differences, *examine_network(network, demands)]
+    encrypted = project.deployment().jobs.encrypt_between_instances
+    return [*differences, *examine_network(network, demands, encrypted=encrypted)]
 
 
 def _functions(account: Account, _demands: Sequence[Demand]) -> Iterable[Reason]:
     """The network of functions that cdk.json names."""
     settings = project.deployment()
-    if settings.functions_vpc is None:
+    if account.local or settings.functions_vpc is None:
         return []
     ids = VpcSetting(settings.functions_vpc.subnet_ids, settings.functions_vpc.security_group_ids)
     network = reading.read_network(account.client("ec2"), ids)
     return examine_functions_network(network, makes_roles=settings.job_roles != PROVIDED)
+
+
+def _jobs(account: Account, demands: Sequence[Demand]) -> Iterable[Reason]:
+    """What cdk.json demands of every training job."""
+    rules = project.deployment().jobs
+    if rules.network_isolation:
+        yield from examine_isolation(demands)
+    arn = rules.registry_credentials
+    if arn and not account.local and not reading.has_function(account.client("lambda"), arn):
+        yield reason("registry_function_missing", arn=arn)
 
 
 def _quotas(account: Account, demands: Sequence[Demand]) -> Iterable[Reason]:
@@ -189,5 +208,6 @@ PARTS: Mapping[Part, Callable[[Account, Sequence[Demand]], Iterable[Reason]]] = 
     Part.BUCKET: _bucket,
     Part.VPC: _vpc,
     Part.FUNCTIONS: _functions,
+    Part.JOBS: _jobs,
     Part.QUOTAS: _quotas,
 }

@@ -67,6 +67,7 @@ class Part(StrEnum):
     BUCKET = "bucket"
     VPC = "vpc"
     FUNCTIONS = "functions"
+    JOBS = "jobs"
     QUOTAS = "quotas"
 
 

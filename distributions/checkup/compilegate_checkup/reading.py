@@ -75,6 +75,12 @@ def role_quota(iam: Any) -> tuple[int, int]:
     return int(summary["Roles"]), int(summary["RolesQuota"])
 
 
+def has_function(lambda_: Any, arn: str) -> bool:
+    """Whether a Lambda function exists."""
+    missing = ("ResourceNotFoundException",)
+    return bool(unless(missing, lambda_.get_function_configuration, FunctionName=arn))
+
+
 def has_policy(iam: Any, policy_arn: str) -> bool:
     """Whether a managed policy exists."""
     return bool(unless(("NoSuchEntity",), iam.get_policy, PolicyArn=policy_arn))

@@ -47,6 +47,8 @@ OF_ROLES = "iam"
 ANYWHERE = "0.0.0.0/0"
 INTERNET_GATEWAY = "igw-"
 ALL_TRAFFIC = "-1"
+# Of IPsec: its packets' protocol, and where keys are exchanged.
+ESP, IKE_PORT = "50", 500
 
 
 @dataclass(frozen=True)
@@ -142,12 +144,16 @@ class Network:
 
 @dataclass(frozen=True)
 class Demand:
-    """One training job's instances; ``efa`` where the type has an Elastic Fabric Adapter."""
+    """One training job's instances; ``efa`` where the type has an Elastic Fabric Adapter.
+
+    ``installs``: the container installs packages before the script starts.
+    """
 
     workload: str
     instance_type: str
     instances: int
     efa: bool = False
+    installs: bool = False
 
     @property
     def addresses(self) -> int:
@@ -159,13 +165,19 @@ class Demand:
         return f"{self.workload} ({self.instances} x {self.instance_type})"
 
 
-def examine_network(network: Network, demands: Sequence[Demand]) -> list[Reason]:
-    """What is wrong with the network for these jobs; without any, for the smallest job."""
+def examine_network(
+    network: Network, demands: Sequence[Demand], *, encrypted: bool = False
+) -> list[Reason]:
+    """What is wrong with the network for these jobs; without any, for the smallest job.
+
+    ``encrypted``: what the instances of a job send each other is.
+    """
     return [
         *_one_vpc(network),
         *_addresses(network.subnets, demands),
         *_to_s3(network),
         *(_between_instances(network, demands) if network.groups else ()),
+        *(_encrypted(network, demands) if network.groups and encrypted else ()),
         *_outbound(network),
     ]
 
@@ -240,6 +252,37 @@ def _between_instances(network: Network, demands: Sequence[Demand]) -> Iterator[
         )  # fmt: skip
     elif efa and not (_all_to_itself(inbound, own) and _all_to_itself(outbound, own)):
         yield reason("vpc_group_closed_to_efa", job=efa)
+
+
+def _encrypted(network: Network, demands: Sequence[Demand]) -> Iterator[Reason]:
+    """Jobs of several instances exchange keys and packets of IPsec.
+
+    https://docs.aws.amazon.com/sagemaker/latest/dg/train-encrypt.html
+    """
+    own = {group.group_id for group in network.groups}
+    directions = [
+        [rule for group in network.groups for rule in group.inbound if own & set(rule.groups)],
+        [rule for group in network.groups for rule in group.outbound],
+    ]
+    several = [demand for demand in demands if demand.instances > 1]
+    if several and not all(_lets_ipsec(rules) for rules in directions):
+        yield reason("vpc_group_closed_to_encryption", job=several[0])
+
+
+def _lets_ipsec(rules: Iterable[Permission]) -> bool:
+    protocols = {rule.protocol for rule in rules if rule.protocol != "udp" or _keys(rule)}
+    return ALL_TRAFFIC in protocols or {"udp", ESP} <= protocols
+
+
+def _keys(rule: Permission) -> bool:
+    return (rule.from_port or 0) <= IKE_PORT <= (rule.to_port or 0)
+
+
+def examine_isolation(demands: Sequence[Demand]) -> Iterator[Reason]:
+    """What jobs in network isolation cannot do."""
+    for demand in demands:
+        if demand.installs:
+            yield reason("isolated_installs", workload=demand.workload)
 
 
 def _from_job(rule: Permission, own: set[str], network: Network) -> bool:

@@ -1,4 +1,4 @@
-"""Partitions and regions: what the template says there, and what is refused before it is made."""
+"""Partitions: what the template says there. What is refused before a template is made."""
 
 import json
 import re
@@ -42,12 +42,18 @@ def test_names_of_services_have_the_suffix_of_the_partition(elsewhere):
 
 
 BOUNDARY = "arn:aws:iam::123456789012:policy/Boundary"
+PRIVATE = {"framework": "pytorch", "version": "2.8.0", "uri": "registry.example.com:5000/train:1"}
 SLACK = {"workspace_id": "T01ABC", "channel_id": "C02DEF"}
 
 
 @pytest.mark.parametrize(
     ("changes", "field", "words"),
     [
+        ({"job_roles": "provided"}, "job_role_arn", "does not go with"),
+        ({"stage": "s" * 16, "role_prefix": "x" * 6}, "role_prefix", "at most 5 characters"),
+        ({"existing_bucket": True}, "existing_bucket", "give bucket_name"),
+        ({"stack_key": False}, "stack_key", "give customer_key"),
+        ({"image_overrides": [PRIVATE]}, "image_overrides", "registry.example.com"),
         ({"region": "eu-west-9"}, "region", "does not have cloudformation"),
         ({"region": "xx-nowhere-9"}, "region", "is no region of AWS"),
         ({"region": "us-gov-west-1", "monthly_budget_usd": 5}, "monthly_budget_usd", "Budgets"),
@@ -56,7 +62,7 @@ SLACK = {"workspace_id": "T01ABC", "channel_id": "C02DEF"}
          "arn:aws-cn:"),
     ],
 )  # fmt: skip
-def test_what_a_region_does_not_have_is_named_before_anything_is_made(
+def test_what_does_not_go_together_is_named_before_anything_is_made(
     tmp_path, changes, field, words
 ):
     with pytest.raises(InvalidInputError, match=words) as caught:
