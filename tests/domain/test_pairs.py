@@ -18,6 +18,7 @@ from compilegate.domain.judging.whole_job import (
     confirm,
     estimate_whole_job,
     measured_spreads,
+    spread_reasons,
 )
 from tests.domain.evidence_builder import document, judge, quality_run, requested
 
@@ -107,6 +108,9 @@ def test_a_node_that_slows_down_within_a_job_promotes_nothing_that_is_no_faster(
     whole, evidence = estimate(doc), read_evidence(doc)
 
     assert "confirmed" != confirm(evidence.candidates[0], evidence, whole).agreement
+    (why,) = [one for one in spread_reasons(evidence.candidates[0], evidence, whole)
+              if one.code == "paired_runs"]  # fmt: skip
+    assert ("job0" in why.message) == (where != 2), "a step half-way cancels"
     assert whole.measured is not None
     assert where == 2 or whole.measured.spread > 0.01
 

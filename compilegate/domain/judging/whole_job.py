@@ -116,8 +116,9 @@ from compilegate.domain.spreads import (
 )
 
 LEAST_UNSEEN = 0.01
-# Pairs of whole runs that a job makes, where one makes both arms'.
-PAIRS = 2
+# Pairs of whole runs that a job makes, where one makes both arms'. They are said to be apart by
+# three of the standard deviations that a difference has where their mean has one.
+PAIRS, CHANGED = 2, 6.0
 # Runs that vary by as much more than before are said to.
 CALM = 2.0
 # Whole jobs may be this much faster than blocks leave possible, before they count as another job's.
@@ -296,14 +297,19 @@ def _measured(candidate: Arm, evidence: Evidence) -> Source | None:
     )
 
 
-def _paired(candidate: Arm, evidence: Evidence) -> Source | None:
-    """By the jobs that made two whole runs of each arm; None without any."""
+def _pairs(candidate: Arm, evidence: Evidence) -> Mapping[object, list[float]]:
+    """ln(speed-up) of both pairs of each job that made two whole runs of each arm."""
     ours, today = _by_job(candidate, evidence), _by_job(evidence.baseline, evidence)
-    pairs = [
-        [base - mine for base, mine in zip(today[job], own, strict=True)]
+    return {
+        job: [base - mine for base, mine in zip(today[job], own, strict=True)]
         for job, own in ours.items()
         if len(own) == len(today.get(job, ())) == PAIRS
-    ]
+    }
+
+
+def _paired(candidate: Arm, evidence: Evidence) -> Source | None:
+    """By these pairs; None without any."""
+    pairs = _pairs(candidate, evidence).values()
     if not pairs:
         return None
     jobs = [mean(pair) for pair in pairs]
@@ -364,8 +370,13 @@ def spread_reasons(candidate: Arm, evidence: Evidence, whole: WholeJob | None) -
             text += f". Its own whole jobs vary by {100 * own:.2g} % and count alone"
         yield Reason("spreads_learned", text)
     if evidence.plan.pairs and measured:
-        text = f"{measured.candidate_runs} whole runs of each arm, {PAIRS} of each in a job"
-        yield Reason("paired_runs", f"{text}: a job's speed-up varies by {100 * own:.2g} %")
+        runs, (prior, _) = measured.candidate_runs, _block_prior(candidate, evidence)
+        text = f"{runs} whole runs of each arm, {PAIRS} of each in a job"
+        text += f": a job's speed-up varies by {100 * own:.2g} %"
+        pairs = _pairs(candidate, evidence).items()
+        apart = [str(job) for job, (one, other) in pairs if abs(one - other) > CHANGED * prior]
+        text += f". A node changed its pace within {', '.join(apart)}" if apart else ""
+        yield Reason("paired_runs", text)
     if spreads.left_out or (spreads.whole_job and not walls):
         text = "walls are whole minutes" if spreads.left_out != COPIES else "walls are copies"
         yield Reason("walls_left_out", f"{text}, so that how much they vary is unknown")
