@@ -19,6 +19,7 @@ from compilegate.domain.production.history import WorkloadHistory, history
 from compilegate.domain.records import LedgerRecord, LedgerRecordT
 from compilegate.domain.records.production import ProductionRun
 from compilegate.domain.workload.model import FactOverrides
+from compilegate.domain.workload.quality import Quality
 
 if TYPE_CHECKING:  # a function loads the types of those ports alone that it uses
     from compilegate.domain.claims import Notification
@@ -318,17 +319,15 @@ class JobOutputs(Protocol):
     def segments(self, uri: str, job: str) -> Sequence[tuple[str, SpeedRun]]:
         """Arm and run of every segment of a trial's speed job, none where it left nothing."""
 
-    def full_run(self, uri: str, job: str, metric: str, *others: str) -> FullRun:
+    def full_run(self, uri: str, job: str, quality: Quality) -> FullRun:
         """A trial's full run, by the s3:// URI of its output; a missing output is invalid."""
 
     def paired_runs(
-        self, uri: str, job: str, metric: str, *others: str
+        self, uri: str, job: str, quality: Quality
     ) -> Mapping[tuple[int, str], FullRun]:
         """The whole runs of a job of pairs, by place and arm."""
 
-    def production_run(
-        self, described: Mapping[str, Any], metric: str, *others: str
-    ) -> JobEvidence:
+    def production_run(self, described: Mapping[str, Any], quality: Quality) -> JobEvidence:
         """A production job's run, or why it cannot be read.
 
         Of a job that did not complete only whether it ended in the equivalence check.

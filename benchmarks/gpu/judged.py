@@ -21,6 +21,7 @@ from compilegate.domain.judging.figures import arm_figures
 from compilegate.domain.judging.judge import judge
 from compilegate.domain.judging.speed import judge_speed
 from compilegate.domain.judging.student import quantile
+from compilegate.domain.workload.quality import Quality
 
 CARDS = Path(__file__).with_name("cards.json")
 ERROR = 0.025  # of each side of an interval
@@ -48,11 +49,12 @@ def document(workload: Workload, folder: Path) -> dict[str, Any]:
                 cold = _cold(folder, name)
                 arms[name]["runs"].append({**run.record, "cold_compile_seconds": cold})
     for order, (_, name, path) in enumerate(trained(folder)):
-        run = quality_run(_output(path), job=path.name, metric=workload.metric)
+        quality = Quality(workload.metric, workload.goal, workload.margin)
+        run = quality_run(_output(path), job=path.name, quality=quality)
         arms[name]["runs"].append({**run.record, "order": order})
     measured = [arm for arm in arms.values() if arm["runs"] or arm["name"] == BASELINE]
-    quality = {"metric": workload.metric, "goal": workload.goal, "margin": workload.margin}
-    return {"schema": 1, "workload": workload.name, "quality": quality, "arms": measured}
+    judged = {"metric": workload.metric, "goal": workload.goal, "margin": workload.margin}
+    return {"schema": 1, "workload": workload.name, "quality": judged, "arms": measured}
 
 
 def _cold(folder: Path, arm: str) -> float | None:

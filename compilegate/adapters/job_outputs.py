@@ -32,6 +32,7 @@ from compilegate.domain.judging.evidence import FullRun, SpeedRun
 from compilegate.domain.outside import BROKEN, once, read_json, shorten
 from compilegate.domain.production.attempts import JobEvidence
 from compilegate.domain.production.job_evidence import kept_run, output_uri
+from compilegate.domain.workload.quality import Quality
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
@@ -257,7 +258,7 @@ READ = frozenset({
     "schema", "seed", "finished", "compiler", "metrics", "outcomes", "fingerprint", "equivalence",
     "numerics", "initial_loss", "initial_weights_sha256", "final_weights_sha256",
     "final_start_sha256", "peak_memory_gib", "reason", "wall_seconds", "steps", "seconds",
-    "full_run_steps", "examining", "profile", "process_seconds",
+    "full_run_steps", "examining", "profile", "process_seconds", "evaluations",
 })  # fmt: skip
 logger = logging.getLogger("compilegate")
 
@@ -271,28 +272,26 @@ class StoredOutputs:
     def segments(self, uri: str, job: str) -> Sequence[tuple[str, SpeedRun]]:
         return tuple(speed_runs(self._left(uri), job=job))
 
-    def full_run(self, uri: str, job: str, metric: str, *others: str) -> FullRun:
-        return quality_run(self._left(uri), job=job, metric=metric, others=others)
+    def full_run(self, uri: str, job: str, quality: Quality) -> FullRun:
+        return quality_run(self._left(uri), job=job, quality=quality)
 
     def paired_runs(
-        self, uri: str, job: str, metric: str, *others: str
+        self, uri: str, job: str, quality: Quality
     ) -> Mapping[tuple[int, str], FullRun]:
-        return paired_runs(self._left(uri), job=job, metric=metric, others=others)
+        return paired_runs(self._left(uri), job=job, quality=quality)
 
-    def production_run(
-        self, described: Mapping[str, Any], metric: str, *others: str
-    ) -> JobEvidence:
+    def production_run(self, described: Mapping[str, Any], quality: Quality) -> JobEvidence:
         status = described.get("TrainingJobStatus")
         if status not in ENDED:
             return JobEvidence()
-        evidence = self._kept(described, metric, *others)
+        evidence = self._kept(described, quality)
         if status == COMPLETED:
             return evidence
         return JobEvidence(ended_examined=evidence.result.get("examining") is True)
 
-    def _kept(self, described: Mapping[str, Any], *metrics: str) -> JobEvidence:
+    def _kept(self, described: Mapping[str, Any], quality: Quality) -> JobEvidence:
         try:
-            return JobEvidence(kept_run(self._read(output_uri(described)), described, *metrics))
+            return JobEvidence(kept_run(self._read(output_uri(described)), described, quality))
         except NotFoundError as error:
             return JobEvidence(problem=f"it left no evidence that can be read: {error}")
         except (InvalidEvidenceError, *BROKEN) as error:

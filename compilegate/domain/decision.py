@@ -173,7 +173,8 @@ class Speedup:
 
     ``lower_bound`` is what the blocks alone prove at the gate's level, None before two blocks.
     ``predicted`` is by short blocks, ``measured`` by full runs, ``weight`` the share of the latter,
-    ``disagreement`` how far a prediction may be off, a logarithm.
+    ``disagreement`` how far a prediction may be off, a logarithm. ``target`` is the metric's value
+    the times to which were compared, None where those of whole jobs were.
     """
 
     estimate: float
@@ -186,6 +187,7 @@ class Speedup:
     measured: SpeedSource | None
     weight: float
     disagreement: float
+    target: float | None = field(default=None, metadata=OMITTED)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import math
 import operator
 import re
 from array import array
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -21,7 +21,9 @@ from compilegate.domain.formats import number
 from compilegate.domain.judging.evidence import FullRun, SpeedRun, reported
 from compilegate.domain.judging.evidence_file import read_full_run, read_speed_run
 from compilegate.domain.judging.outcomes import outcomes_document
+from compilegate.domain.optional import without_none
 from compilegate.domain.outside import shorten
+from compilegate.domain.workload.quality import Quality
 
 BLOCK = re.compile(r"evidence/block-([0-9]{1,6})/([a-z0-9-]{1,64})/summary\.json")
 COLD = re.compile(r"evidence/cold/([a-z0-9-]{1,64})/summary\.json")
@@ -138,9 +140,7 @@ def is_evidence(summary: str) -> bool:
     return summary == FULL or any(kind.fullmatch(summary) for kind in (BLOCK, COLD, PAIRED))
 
 
-def paired_runs(
-    output: JobOutput, *, job: str, metric: str, others: Sequence[str] = ()
-) -> dict[tuple[int, str], FullRun]:
+def paired_runs(output: JobOutput, *, job: str, quality: Quality) -> dict[tuple[int, str], FullRun]:
     """The whole runs of a job of pairs, by place and arm.
 
     ``job_seconds`` are those for which its process lived.
@@ -148,7 +148,7 @@ def paired_runs(
     runs = {}
     for name, summary in output.summaries.items():
         if match := PAIRED.fullmatch(name):
-            run = quality_run(output, job=job, metric=metric, others=others, name=name)
+            run = quality_run(output, job=job, quality=quality, name=name)
             seconds = number(summary.get("process_seconds"))
             runs[int(match[1]), match[2]] = run.recorded_as(job_seconds=seconds)
     return runs
@@ -187,17 +187,15 @@ def speed_runs(output: JobOutput, *, job: str) -> Iterator[tuple[str, SpeedRun]]
         yield arm, read_speed_run(record, job)
 
 
-def quality_run(
-    output: JobOutput, *, job: str, metric: str, others: Sequence[str] = (), name: str = FULL
-) -> FullRun:
+def quality_run(output: JobOutput, *, job: str, quality: Quality, name: str = FULL) -> FullRun:
     """The run of a full job; its position in time is given when it is recorded.
 
-    ``others`` are the metrics that it may lack: the judge names those that it does. ``name`` is
-    that of its summary.
+    It may lack all metrics but the first: the judge names those that it does. ``name`` is that of
+    its summary.
 
     It is ``examining`` where the job ended in the equivalence check, after the run.
     """
-    summary = output.summary(name)
+    summary, (metric, *others) = output.summary(name), quality.reported
     metrics = _section(summary, "metrics", job)
     finished = summary.get("finished") is True
     if finished and metrics.get(metric) is None:
@@ -229,6 +227,9 @@ def quality_run(
     }
     if others:
         record["metrics"] = {other: reported(metrics.get(other)) for other in others if finished}
+    evaluations = summary.get("evaluations")
+    if without_none([quality.target]) and isinstance(evaluations, Mapping):
+        record["evaluations"] = evaluations.get(metric)
     if finished and summary.get("examining") is True:
         record["examining"] = True
     outcomes = summary.get("outcomes")

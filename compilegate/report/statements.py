@@ -68,7 +68,7 @@ ASSUMED = "Assumed: a harmful change that a compiler makes is like those faults"
 def key_figures(metric: str, decision: Decision, claims: Claims) -> list[str]:
     """Speed, quality and saving with their intervals, a line each; what is unknown is left out."""
     rows = (
-        (WHOLE_JOB, speedup(decision.speedup)),
+        (speed_name(decision.speedup), speedup(decision.speedup)),
         (SCHEDULED, at_length(decision.scheduled)),
         (metric, quality(decision.quality, claims)),
         ("Quality rests on", proofs(decision.quality, claims)),
@@ -82,6 +82,11 @@ def speedup(speed: Speedup | None) -> str:
     if speed is None:
         return UNKNOWN
     return f"{ratio(speed.estimate)} ({ratio_interval(speed)}), from {measured_by(speed)}"
+
+
+def speed_name(speed: Speedup | None, otherwise: str = WHOLE_JOB) -> str:
+    """``time to 0.92`` where the times to a target were compared."""
+    return f"time to {speed.target}" if speed and speed.target is not None else otherwise
 
 
 def at_length(run: AtLength | None) -> str:
@@ -109,11 +114,11 @@ def faster_or_slower(speed: Speedup | None) -> str:
     """``1.34x faster``; a direction only where the interval excludes equal time."""
     if speed is None:
         return "speed-up unknown"
-    times = ratio(speed.estimate)
+    times, to = ratio(speed.estimate), "" if speed.target is None else f" to {speed.target}"
     return {
-        SpeedClaim.FASTER: f"{times} faster",
-        SpeedClaim.SLOWER: f"slower, {times}",
-        SpeedClaim.OPEN: times,
+        SpeedClaim.FASTER: f"{times} faster{to}",
+        SpeedClaim.SLOWER: f"slower{to}, {times}",
+        SpeedClaim.OPEN: f"{times}{to}",
     }[speed_claim(speed.interval)]
 
 

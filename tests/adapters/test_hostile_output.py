@@ -18,7 +18,10 @@ from compilegate.adapters.job_outputs import read_output, read_steps
 from compilegate.domain.errors import InvalidEvidenceError
 from compilegate.domain.job_output import quality_run
 from compilegate.domain.judging.evidence import FullRun
+from compilegate.domain.workload.quality import Quality
 from tests.archives import tarball
+
+LOSS = Quality("eval_loss", "minimize", 0.1)
 
 SUMMARY = {
     "schema": 1, "seed": 17, "finished": True, "metrics": {"eval_loss": 0.5}, "wall_seconds": 60.0,
@@ -32,7 +35,7 @@ MOST_MEMORY = 2**30 // 3
 def output_of(body: bytes) -> FullRun:
     """The full run of an output, as RecordRun reads it."""
     output = read_output(io.BytesIO(body), len(body))
-    return quality_run(output, job="j", metric="eval_loss")
+    return quality_run(output, job="j", quality=LOSS)
 
 
 def with_summary(**changes: Any) -> bytes:

@@ -7,6 +7,7 @@ import json
 import os
 import tarfile
 import tracemalloc
+from dataclasses import replace
 
 import pytest
 
@@ -14,7 +15,10 @@ from compilegate.adapters.job_outputs import LONGEST_LINE, read_output, read_ste
 from compilegate.domain.errors import InvalidEvidenceError
 from compilegate.domain.job_output import CURVE_POINTS, JobOutput, quality_run, speed_runs
 from compilegate.domain.judging.evidence import Work
+from compilegate.domain.workload.quality import Metric, Quality
 from tests.archives import tarball
+
+LOSS = Quality("eval_loss", "minimize", 0.1)
 
 SUMMARY = {"schema": 1, "seed": 17, "finished": True}
 
@@ -90,7 +94,7 @@ def test_what_a_run_started_from_and_ended_with_reaches_the_evidence() -> None:
     }  # fmt: skip
     summary = json.dumps({**SUMMARY, **start, "metrics": {"eval_loss": 1.0}}).encode()
     files = {"evidence/summary.json": summary, "evidence/steps.jsonl": line(1)}
-    run = quality_run(read(tarball(files)), job="j", metric="eval_loss")
+    run = quality_run(read(tarball(files)), job="j", quality=LOSS)
 
     assert start == {key: run.record[key] for key in start}
 
@@ -102,8 +106,10 @@ def test_the_other_metrics_that_are_asked_for_stand_beside_the_first(finished: b
     values = {"eval_loss": 1.0, "top5": 0.9, **unusable, "unasked": 3.0}
     summary = json.dumps({**SUMMARY, "finished": finished, "metrics": values}).encode()
     output = read(tarball({"evidence/summary.json": summary}))
-    run = quality_run(output, job="j", metric="eval_loss", others=("top5", *unusable))
-    alone = quality_run(output, job="j", metric="eval_loss")
+    others = tuple(Metric(name, "maximize", 0.1) for name in ("top5", *unusable))
+    several = replace(LOSS, guardrails=others)
+    run = quality_run(output, job="j", quality=several)
+    alone = quality_run(output, job="j", quality=LOSS)
     top5 = 0.9 if finished else None
 
     assert ({"top5": 0.9, **dict.fromkeys(unusable)} if finished else {}) == run.record["metrics"]
@@ -115,7 +121,7 @@ def test_a_run_without_its_metric_says_where_the_line_that_prints_one_is_given()
     body = json.dumps({**SUMMARY, "metrics": {}}).encode()
 
     with pytest.raises(InvalidEvidenceError, match=r"recorded nothing[^$]*metric_patterns"):
-        quality_run(read(tarball({"evidence/summary.json": body})), job="j", metric="eval_loss")
+        quality_run(read(tarball({"evidence/summary.json": body})), job="j", quality=LOSS)
 
 
 @pytest.mark.parametrize("key", ["metrics", "compiler", "fingerprint"])
@@ -124,7 +130,7 @@ def test_a_part_of_a_summary_that_is_no_mapping_is_an_error_that_names_it(key: s
     segments = ("evidence/cold/compile/summary.json", "evidence/block-0/compile/summary.json")
 
     with pytest.raises(InvalidEvidenceError, match=key):
-        quality_run(read(tarball({"evidence/summary.json": body})), job="j", metric="eval_loss")
+        quality_run(read(tarball({"evidence/summary.json": body})), job="j", quality=LOSS)
     if key == "compiler":
         with pytest.raises(InvalidEvidenceError, match=key):
             list(speed_runs(read(tarball(dict.fromkeys(segments, body))), job="j"))
@@ -145,7 +151,7 @@ def test_the_check_of_an_arm_is_in_each_of_its_segments(key: str) -> None:
 def test_the_check_of_a_full_run_is_in_its_record(check: object) -> None:
     summary = {**SUMMARY, "metrics": {"eval_loss": 1.0}, "equivalence": check}
     body = tarball({"evidence/summary.json": json.dumps(summary).encode()})
-    run = quality_run(read(body), job="j", metric="eval_loss")
+    run = quality_run(read(body), job="j", quality=LOSS)
 
     assert (check if isinstance(check, dict) else None) == run.record.get("equivalence")
 
@@ -213,7 +219,7 @@ def test_outcomes_of_the_workloads_metric_are_kept_and_broken_ones_are_absent(
 ) -> None:
     summary = {**SUMMARY, "metrics": {"eval_loss": 0.5}, "outcomes": recorded}
     files = {"evidence/summary.json": json.dumps(summary).encode()}
-    run = quality_run(read(tarball(files)), job="j", metric="eval_loss")
+    run = quality_run(read(tarball(files)), job="j", quality=LOSS)
 
     assert kept == run.record.get("outcomes")
     assert 0.5 == run.metric
@@ -227,10 +233,8 @@ def test_a_full_runs_work_is_what_its_lines_add_up_to() -> None:
     ]
     summary = json.dumps({**SUMMARY, "metrics": {"eval_loss": 2.0}}).encode()
     files = {"evidence/summary.json": summary, "evidence/steps.jsonl": b"".join(lines)}
-    run = quality_run(read(tarball(files)), job="j", metric="eval_loss")
-    without = quality_run(
-        read(tarball({"evidence/summary.json": summary})), job="j", metric="eval_loss"
-    )
+    run = quality_run(read(tarball(files)), job="j", quality=LOSS)
+    without = quality_run(read(tarball({"evidence/summary.json": summary})), job="j", quality=LOSS)
 
     assert run.work == Work(12, 6.0, 7.0, pytest.approx(400 / 12))
     assert without.work == Work(0, 0.0, None, None)

@@ -14,6 +14,7 @@ from compilegate.adapters import stores, wiring
 from compilegate.adapters.sagemaker import LOG_GROUP
 from compilegate.domain.deployment_settings import JobRules
 from compilegate.domain.workload.model import FactOverrides
+from compilegate.domain.workload.quality import Quality
 from compilegate.ports import Settings
 
 ROLES = "arn:aws:iam::111122223333:role/compilegate/prod-"
@@ -99,7 +100,7 @@ def test_outputs_are_read_from_the_store(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(one.store, "fetch", lambda uri: 1 / 0)
 
     with pytest.raises(ZeroDivisionError):
-        one.outputs.full_run("s3://data/k", "j", "m")
+        one.outputs.full_run("s3://data/k", "j", Quality("m", "minimize", 0.1))
 
 
 @pytest.mark.parametrize(("days", "kept"), [(None, []), ("", []), ("30", [30])])

@@ -15,11 +15,14 @@ from compilegate.adapters.job_outputs import read_output
 from compilegate.adapters.workload_files import make_bundle
 from compilegate.domain.job_output import quality_run
 from compilegate.domain.request.build import quality_request
+from compilegate.domain.workload.quality import Quality
 from compilegate_localcloud.lifecycle import LocalCloud
 from compilegate_localcloud.places import REPOSITORY, find_places
 from distributions.localcloud.tests.conftest import FAST
 from distributions.localcloud.tests.helpers import BUCKET, ROLE, Trainer
 from tests.domain.test_request import CONTEXT, arm, workload
+
+LOSS = Quality("eval_loss", "minimize", 0.1)
 
 pytestmark = [pytest.mark.e2e, pytest.mark.training, pytest.mark.slow]
 STEPS = 1500
@@ -107,7 +110,7 @@ def test_a_stopped_spot_run_goes_on_from_its_last_save_and_counts_each_step_once
     assert (False, None) == (killed["finished"], killed["reason"])
     assert 0 < went_on <= len(left.steps_beside("evidence/summary.json").numbers)
     assert list(range(1, STEPS + 1)) == list(steps.numbers)
-    assert True is quality_run(output, job=done, metric="eval_loss").finished
+    assert True is quality_run(output, job=done, quality=LOSS).finished
 
 
 def test_a_stopped_run_on_demand_leaves_its_evidence_and_nothing_to_go_on_from(trainer):
@@ -119,5 +122,5 @@ def test_a_stopped_run_on_demand_leaves_its_evidence_and_nothing_to_go_on_from(t
 
     assert 0 < len(left.steps_beside("evidence/summary.json").numbers) < STEPS
     assert None is left.summary("evidence/summary.json")["reason"]
-    assert False is quality_run(left, job="job", metric="eval_loss").finished
+    assert False is quality_run(left, job="job", quality=LOSS).finished
     assert [] == keys(trainer, request)

@@ -415,9 +415,12 @@ def test_a_run_that_goes_on_has_one_evidence_without_a_gap(tmp_path):
 
     first, second = (recorder_in(tmp_path / name, 4) for name in ("first", "second"))
     work(first, [4.0, 3.0])
+    first.evaluated("accuracy", 0.5)
+    first.evaluated("accuracy", float("nan"))
     state = json.loads(json.dumps(first.state()))
     second.resume(state, tmp_path / "first" / "steps.jsonl")
     work(second, [2.0, 1.0])
+    second.metric("accuracy", 0.75)
     second.finish()
     summary = json.loads((tmp_path / "second" / "summary.json").read_text())
     lines = (tmp_path / "second" / "steps.jsonl").read_text().splitlines()
@@ -426,3 +429,20 @@ def test_a_run_that_goes_on_has_one_evidence_without_a_gap(tmp_path):
     assert [[1, 4.0], [2, 3.0], [3, 2.0], [4, 1.0]] == summary["loss_curve"]
     assert (4.0, [2], True) == (summary["initial_loss"], summary["resumed"], summary["finished"])
     assert (8, 20) == (summary["ranks"]["samples"], summary["ranks"]["tokens"])
+    steps, values, seconds = zip(*summary["evaluations"]["accuracy"], strict=True)
+    assert ((2, 4), (0.5, 0.75)) == (steps, values)
+    assert 0 < seconds[0] < seconds[1] <= summary["wall_seconds"]
+
+
+def test_every_report_of_a_metric_is_an_evaluation_and_of_too_many_every_second_goes():
+    kept = evidence.Evaluations()
+    reported = evidence.Reported(lambda name, value: kept.add(name, 1, value, value + 1.0))
+    for value in range(evidence.EVALUATIONS + 5):
+        reported.update({"accuracy": float(value)})
+    for name in range(evidence.EVALUATED_METRICS):
+        reported[f"other{name}"] = 0.5
+
+    assert evidence.EVALUATIONS + 4 == reported["accuracy"]
+    assert [1.0, 3.0, 5.0] == [value for _, value, _ in kept.of["accuracy"][:3]]
+    assert evidence.EVALUATIONS + 3 == kept.of["accuracy"][-1][1]
+    assert evidence.EVALUATED_METRICS == len(kept.of)

@@ -42,6 +42,7 @@ from compilegate.usecases.production.record_run import on_run_ended
 from compilegate.usecases.records import facts_for_workload, read_document
 from tests import fuzzing
 from tests.domain.test_fuzz import TRUTHS, UNPROMOTABLE
+from tests.domain.workload_builder import SOUND
 from tests.domain.workload_strategies import FULL, faulty, sound
 from tests.fuzzing import Target, at_most
 from tests.usecases.production.runs import ON, Production
@@ -114,7 +115,7 @@ def job_output(chance: random.Random) -> None:
     try:
         read = read_output(io.BytesIO(body), len(body))
         runs = [run for _, run in speed_runs(read, job="j")]
-        runs.append(quality_run(read, job="j", metric="eval_accuracy"))
+        runs.append(quality_run(read, job="j", quality=SOUND.quality))
     except InvalidEvidenceError as error:
         assert str(error).isprintable()
         return

@@ -56,7 +56,7 @@ def test_a_production_run_with_an_overwritten_output_is_no_evidence(services: An
         "OutputDataConfig": {"S3OutputPath": f"s3://{services.store.bucket}/production/bert-docs"},
     }
     services.store.overwritten.add(output_uri(described))
-    found = services.outputs.production_run(described, "eval_loss")
+    found = services.outputs.production_run(described, SOUND.quality)
 
     assert {} == found.result
     assert "was written 2 times" in str(found.problem)

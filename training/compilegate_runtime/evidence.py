@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 CURVE_POINTS = 200
+EVALUATIONS, EVALUATED_METRICS = 200, 40  # of each metric, and of how many
 # Every step has its line until the file is this large, some 350,000 steps; from there on a line
 # stands for ten steps, then for a hundred, so that no run leaves more than 100 MB.
 FULL_DETAIL_BYTES = 48 * 2**20
@@ -150,3 +151,54 @@ class LossCurve:
     def _thin(self):
         self._every *= 2
         self.points = self.points[:1] + self.points[1:][1::2]
+
+
+class Evaluations:
+    """At most EVALUATIONS evaluations of each metric, as ``[step, value, seconds of the job]``.
+
+    Of a run with more every second one is dropped, as if it had evaluated half as often.
+    """
+
+    def __init__(self):
+        self.of = {}
+        self._every, self._seen = {}, {}
+
+    def add(self, name, step, value, seconds):
+        """Count an evaluation; one that is no number, or of no known time, shows nothing."""
+        if value is None or seconds is None or not math.isfinite(value):
+            return
+        if name not in self.of and len(self.of) >= EVALUATED_METRICS:
+            return
+        points, every = self.of.setdefault(name, []), self._every.setdefault(name, 1)
+        seen = self._seen[name] = self._seen.get(name, 0) + 1
+        if seen % every:
+            return
+        points.append([step, rounded(value, 10), seconds])
+        if len(points) > EVALUATIONS:
+            self._every[name], self.of[name] = 2 * every, points[1::2]
+
+    def state(self):
+        """What another process needs to continue."""
+        return {"of": self.of, "every": self._every, "seen": self._seen}
+
+    def resume(self, state):
+        """Continue those of an earlier process."""
+        self.of, self._every, self._seen = state["of"], state["every"], state["seen"]
+
+
+class Reported(dict):
+    """Metrics as a script reports them: the last value of each; ``then`` hears of every one."""
+
+    def __init__(self, then):
+        super().__init__()
+        self._then = then
+
+    def __setitem__(self, name, value):
+        """Keep the value, and say when it came."""
+        super().__setitem__(name, value)
+        self._then(name, value)
+
+    def update(self, values):
+        """Each on its own, as frameworks report several at once."""
+        for name, value in values.items():
+            self[name] = value

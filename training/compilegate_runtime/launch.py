@@ -20,6 +20,7 @@ from compilegate_runtime.errors import (
     StoppedError,
     TrainingError,
 )
+from compilegate_runtime.evidence import Reported
 from compilegate_runtime.fingerprint import fingerprint
 from compilegate_runtime.launching import arguments, evaluations, frameworks, models
 from compilegate_runtime.launching.checkpoints import KeptEvidence, OwnCheckpoints
@@ -46,7 +47,7 @@ class Launch:
     def __init__(self, settings, others, recorder):
         self.settings, self.others, self.recorder = settings, others, recorder
         self.source = Path(sys.argv[0]).resolve().parent
-        self.metrics, self.full_run_steps = {}, settings.full_run_steps
+        self.metrics, self.full_run_steps = Reported(recorder.evaluated), settings.full_run_steps
         self.watched = None  # the script's models
         self.few, self.shortened = environment.try_steps(), None
         # A segment would fail for it, which a try does not run.

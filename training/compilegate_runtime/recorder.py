@@ -22,7 +22,7 @@ from compilegate_runtime import (
 )
 from compilegate_runtime.equivalence.unseen import Unseen
 from compilegate_runtime.errors import DivergedError, TrainingError
-from compilegate_runtime.evidence import EvidenceFiles, LossCurve, rounded
+from compilegate_runtime.evidence import Evaluations, EvidenceFiles, LossCurve, rounded
 from compilegate_runtime.final_weights import fingerprints
 from compilegate_runtime.outcomes import MOST_METRICS
 from compilegate_runtime.progress import Progress
@@ -60,7 +60,7 @@ class Recorder:
         self._clock = clock
         self._files = EvidenceFiles(folder)
         self.folder = self._files.folder
-        self._curve, self._ranks = LossCurve(steps), Ranks()
+        self._curve, self._ranks, self._evaluations = LossCurve(steps), Ranks(), Evaluations()
         self._progress = Progress(clock, silent=self._ranks.rank > 0)
         self._pending = collections.deque()  # steps that the device has not passed yet
         self._finished, self._reason, self._error = False, None, None
@@ -91,6 +91,7 @@ class Recorder:
             "initial_weights": self.initial_weights,
             "totals": dict(self._totals),
             "curve": self._curve.state(),
+            "evaluations": self._evaluations.state(),
             "files": self._files.state(),
             "wall_seconds": self._wall_seconds(),
             "resumed": self.resumed,
@@ -100,6 +101,8 @@ class Recorder:
         """Continue the evidence of an earlier process, before the first step of this one."""
         self._files.resume(state["files"], steps_file)
         self._curve.resume(state["curve"])
+        if "evaluations" in state:  # of an earlier release's checkpoint there are none
+            self._evaluations.resume(state["evaluations"])
         self._totals.update(state["totals"])
         self.steps_done = state["steps"]
         self.initial_loss, self.initial_weights = state["initial_loss"], state["initial_weights"]
@@ -279,6 +282,10 @@ class Recorder:
                 self.initial_loss = loss
         self._progress.after(record, self.steps_planned)
 
+    def evaluated(self, name, value):
+        """Record what the model reached of a metric by now, while it trains or at the end."""
+        self._evaluations.add(name, self.steps_done, value, self._wall_seconds())
+
     # ---- at the end -----------------------------------------------------------------------
 
     def metric(self, name, value):
@@ -287,6 +294,7 @@ class Recorder:
         self.metrics[name] = value if math.isfinite(value) else None
         if self.metrics[name] is None:
             raise DivergedError(f"{name} is {value}")
+        self.evaluated(name, value)
         self._progress.say(f"compilegate {name}={value:.6f}")
         self.write_summary()
 
@@ -388,6 +396,7 @@ class Recorder:
             "metrics": self.metrics,
             "outcomes": self._outcomes,
             "loss_curve": self._curve.points,
+            "evaluations": self._evaluations.of,
             "peak_memory_gib": round(peak, 3),
             "gpu": self._sampler.figures(),
             "devices": environment.world_size(),

@@ -235,7 +235,7 @@ def decision_rows(decision: Decision, applied: FlagOutcome | None = None) -> lis
     proofs = statements.proofs(decision.quality, claims)
     scheduled = statements.at_length(decision.scheduled)
     return [
-        ("speed-up", statements.speedup(decision.speedup)),
+        (statements.speed_name(decision.speedup, "speed-up"), statements.speedup(decision.speedup)),
         *([] if scheduled == UNKNOWN else [("by run_hours", scheduled)]),
         ("quality", statements.quality(decision.quality, claims)),
         *([] if proofs == UNKNOWN else [("rests on", proofs)]),

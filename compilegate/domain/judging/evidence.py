@@ -164,6 +164,13 @@ class FullRun(Run):
         return _text(self.fingerprint.get("data_sha256"))
 
     @property
+    def evaluations(self) -> list[tuple[float, float]]:
+        """Seconds since its job began and the metric by then, in the order of time."""
+        points = _points(self.record.get("evaluations"))
+        pairs = [without_none([point.seconds, point.loss]) for point in points]
+        return sorted((pair[0], pair[1]) for pair in pairs if len(pair) == 2 and pair[0] > 0)
+
+    @property
     def initial_loss(self) -> float | None:
         """The loss of its first step, None where it is not recorded."""
         value = self.record.get("initial_loss")

@@ -130,6 +130,7 @@ def _quality(fields: Fields) -> Quality:
         history=fields.numbers("history"),
         history_set=fields.value("history_set", Quality.keys()["history_set"]),
         early_stopping=fields.flag("early_stopping", None),
+        target=fields.number("target", "the metric's own unit", default=None),
         guardrails=fields.value("guardrails", Quality.keys()["guardrails"]),
         signals=fields.value("signals", Quality.keys()["signals"]),
     )

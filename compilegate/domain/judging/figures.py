@@ -31,6 +31,7 @@ from compilegate.domain.judging.evidence import Arm, Evidence, FullRun, mean_or_
 from compilegate.domain.judging.same_quality import same_quality_figures
 from compilegate.domain.judging.speed import assumed_spread, block_log_speedups
 from compilegate.domain.judging.student import CONFIDENCE, interval_of
+from compilegate.domain.judging.target import timed_to_target
 from compilegate.domain.judging.whole_job import (
     WholeJob,
     from_steady_steps,
@@ -126,6 +127,8 @@ def saving_figures(
     base = usd_per_run(evidence.baseline, evidence)
     if base is None or whole is None or evidence.runs_per_week is None:
         return None
+    if timed_to_target(candidate, evidence):  # what a run then saves, the script decides
+        return None
     spent = trial_usd(evidence)
     saving = saving_from_speedup(
         usd_per_run=base,
@@ -167,6 +170,8 @@ def at_scheduled_length(candidate: Arm, evidence: Evidence) -> AtLength | None:
     """
     asked, hours = evidence.run_hours, full_run_hours(evidence.baseline, evidence)
     logs, overhead = _steady(candidate, evidence)
+    if timed_to_target(candidate, evidence):
+        return None
     if not asked or not hours or not logs or 1 / FAR < asked / hours < FAR:
         return None
     return from_steady_steps(3600 * asked, logs, assumed_spread(candidate, evidence), overhead)

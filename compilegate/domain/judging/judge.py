@@ -45,6 +45,12 @@ from compilegate.domain.judging.quality import (
     refuse_before_spending,
 )
 from compilegate.domain.judging.speed import SpeedFinding, SpeedOutcome, judge_speed
+from compilegate.domain.judging.target import (
+    TOO_FEW,
+    target_problem,
+    timed_to_target,
+    to_target,
+)
 from compilegate.domain.judging.validity import invalid_reasons, unknown_start
 from compilegate.domain.judging.whole_job import (
     Agreement,
@@ -62,6 +68,7 @@ SPEED_VERDICTS = {
     SpeedOutcome.TOO_SLOW: (Verdict.STAY_OFF, "speedup_too_small"),
     SpeedOutcome.BELOW_PROMOTE: (Verdict.STAY_OFF, "speedup_below_promote"),
     SpeedOutcome.CRASHED: (Verdict.STAY_OFF, "candidate_crashed"),
+    SpeedOutcome.OTHER_STEPS: (Verdict.PROMOTE, "steps_differ"),
     SpeedOutcome.MORE_BLOCKS: (Verdict.CONTINUE, "speed_needs_blocks"),
     SpeedOutcome.INCONCLUSIVE: (Verdict.INCONCLUSIVE, "speed_inconclusive"),
 }
@@ -350,20 +357,25 @@ def _agreed(
             continue
         done = finished(arm.quality)
         more, timed = next_look(len(done), design.n_max), all(run.wall_seconds for run in done)
-        may_agree = more is not None and timed and not seen.disproved
+        short = target_problem(arm, compared)
+        may_reach = not short or short.code == TOO_FEW
+        may_agree = more is not None and timed and not seen.disproved and may_reach
         verdict = Verdict.CONTINUE if may_agree else Verdict.INCONCLUSIVE
-        return verdict, _objection(f"{arm.name}{on_top}", arm, compared, whole, seen)
+        return verdict, short or _objection(f"{arm.name}{on_top}", arm, compared, whole, seen)
     return Verdict.PROMOTE, None
 
 
 def _objection(
     name: str, arm: Arm, evidence: Evidence, whole: WholeJob | None, seen: Confirmation
 ) -> Reason:
-    if whole is None or whole.measured is None or seen.agreement is Agreement.UNMEASURED:
+    if not (whole and whole.measured) or seen.agreement is Agreement.UNMEASURED:
         text = f"{name}: the wall clock of full runs is missing"
         return Reason("full_run_unmeasured", text, arm.name)
     measured, between = ratio(math.exp(whole.measured.log)), _between(whole)
-    predicted = ratio(math.exp(whole.predicted.log)) if whole.predicted else ""
+    predicted, although = "", ""
+    if whole.predicted:
+        predicted = ratio(math.exp(whole.predicted.log))
+        although = f": they were {measured}, although the short blocks were faster"
     bar = ratio(seen.bar)
     dearer = evidence.price_ratio(arm) / whole.interval[0] - 1
     code, text = {
@@ -374,15 +386,17 @@ def _objection(
         ),
         Agreement.BELOW: (
             "full_run_disagrees",
-            f"{between}, below {bar}: they were {measured}, although the short blocks were faster",
+            f"{between}, below {bar}{although}",
         ),
         Agreement.UNPROVEN: ("full_run_unproven", f"{between}, not proven above {bar}"),
         Agreement.MAY_LOSE: (
             "saving_unproven", f"{between}: a run may cost up to {dearer:.0%} more than today's",
         ),
     }[seen.agreement]  # fmt: skip
-    jobs = f"{name}: full jobs, start-up and evaluation included, are"
-    return Reason(code, f"{jobs} {text}", arm.name)
+    jobs = "full jobs, start-up and evaluation included, are"
+    if timed_to_target(arm, evidence):
+        jobs = f"times to {to_target(evidence)} are"
+    return Reason(code, f"{name}: {jobs} {text}", arm.name)
 
 
 def _not_worth_going_on(
@@ -392,6 +406,9 @@ def _not_worth_going_on(
     arm = passed.arm
     for on_top, compared in evidence.comparisons:
         whole, name = estimate_whole_job(arm, compared), f"{arm.name}{on_top}"
+        short = target_problem(arm, compared)
+        if short and short.code != TOO_FEW:
+            return short
         if whole is None:
             return None
         if confirm(arm, compared, whole).disproved:

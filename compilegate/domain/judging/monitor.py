@@ -29,6 +29,7 @@ from compilegate.domain.judging.drift import KAPPA, allowed_drift, history_weigh
 from compilegate.domain.judging.evidence import Arm, Evidence, FullRun, metrics
 from compilegate.domain.judging.run_work import ComparableWalls
 from compilegate.domain.judging.speed import log_price_ratio
+from compilegate.domain.judging.target import TimesToTarget, timed_to_target
 from compilegate.domain.optional import without_none
 from compilegate.domain.workload.quality import Metric
 
@@ -274,13 +275,19 @@ def guardrail_monitor(evidence: Evidence, guardrail: Metric) -> Monitor:
 
 
 def speed_monitor(evidence: Evidence, promoted: Arm, speedup: float | None) -> Monitor:
-    """Watches ln(wall clock), turned, for all gain above ``min_proven_speedup`` going away."""
+    """Watches ln(wall clock), turned, for all gain above ``min_proven_speedup`` going away.
+
+    Or ln(time to the target), where that was compared.
+    """
     baseline, policy = evidence.baseline, evidence.policy
-    theirs, ours = ComparableWalls(baseline, evidence), ComparableWalls(promoted, evidence)
+    to_target = timed_to_target(promoted, evidence)
+    kind = TimesToTarget if to_target else ComparableWalls
+    theirs, ours = kind(baseline, evidence), kind(promoted, evidence)
     history, base, mine = (
         [-math.log(seconds) for seconds in walls]
         for walls in (
-            evidence.history_wall_seconds, theirs.of(baseline.quality), ours.of(promoted.quality),
+            () if to_target else evidence.history_wall_seconds,
+            theirs.of(baseline.quality), ours.of(promoted.quality),
         )
     )  # fmt: skip
     earlier = history + base
@@ -296,7 +303,7 @@ def speed_monitor(evidence: Evidence, promoted: Arm, speedup: float | None) -> M
 
     return Monitor(
         code="speedup_gone",
-        noun="ln(wall clock)",
+        noun="ln(time to the target)" if to_target else "ln(wall clock)",
         figure=figure,
         old=earlier,
         spread=max(_spread(history, base, mine) or WALL_SD, LEAST_WALL_SD),

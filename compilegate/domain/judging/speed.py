@@ -30,6 +30,7 @@ from compilegate.domain.decision import Interval
 from compilegate.domain.judging.evidence import Arm, Evidence, runs_apart
 from compilegate.domain.judging.steady_state import MIN_STEPS
 from compilegate.domain.judging.student import CONFIDENCE, half_width, interval_of
+from compilegate.domain.judging.target import timed_to_target, to_target
 from compilegate.domain.spreads import BLOCK_SD
 from compilegate.domain.workload.model import Policy
 
@@ -52,6 +53,7 @@ class SpeedOutcome(StrEnum):
     BELOW_PROMOTE = "below_promote"
     CRASHED = "crashed"
     MORE_BLOCKS = "more_blocks"
+    OTHER_STEPS = "other_steps"
     INCONCLUSIVE = "inconclusive"
 
 
@@ -97,6 +99,9 @@ def judge_speed(candidate: Arm, evidence: Evidence) -> SpeedFinding:
         return SpeedFinding(SpeedOutcome.CRASHED, tuple(logs), level, reason)
     # Blocks that ran count against the limit even if they are unusable: they were paid for.
     ran = {run.block for run in candidate.speed} & {run.block for run in evidence.baseline.speed}
+    if ran and timed_to_target(candidate, evidence):
+        reason = f"compared in time to {to_target(evidence)}, because its steps differ"
+        return SpeedFinding(SpeedOutcome.OTHER_STEPS, (), level, reason)
     most = evidence.plan.max_blocks - (len(ran) - len(logs))
     test = SpeedTest(evidence.policy, level, most, assumed_spread(candidate, evidence))
     calm = block_log_speedups(candidate, evidence, calm=True)

@@ -100,6 +100,7 @@ from compilegate.domain.judging.speed import (
     log_price_ratio,
 )
 from compilegate.domain.judging.student import CONFIDENCE, quantile
+from compilegate.domain.judging.target import log_times_to_target, target_problem, timed_to_target
 from compilegate.domain.reasons import Reason
 from compilegate.domain.spreads import (
     COPIES,
@@ -159,7 +160,7 @@ class WholeJob:
 
     ``weight`` is the share of the full runs in it, 0 before the first. ``implausible``: the full
     runs are beyond doubt faster than the blocks leave possible. ``wall_prior`` and
-    ``least_disagreement`` are s_0 of walls and tau_0.
+    ``least_disagreement`` are s_0 of walls and tau_0, ``target`` as ``Speedup`` has it.
     """
 
     log: float
@@ -173,6 +174,7 @@ class WholeJob:
     implausible: bool = False
     wall_prior: float = WALL_SD
     least_disagreement: float = UNSEEN_SD
+    target: float | None = None
 
     @property
     def speedup(self) -> float:
@@ -206,20 +208,23 @@ class WholeJob:
             measured=measured.figures if measured else None,
             weight=self.weight,
             disagreement=self.disagreement,
+            target=self.target,
         )
 
 
 def estimate_whole_job(candidate: Arm, evidence: Evidence) -> WholeJob | None:
     """The estimate from what there is; None before the first block and full run."""
+    to_target = timed_to_target(candidate, evidence)
     outside = (
         outside_seconds(evidence.baseline, candidate),
         outside_seconds(candidate, evidence.baseline),
     )
     logs = block_log_speedups(candidate, evidence, outside=outside)
     calm = block_log_speedups(candidate, evidence, outside=outside, calm=True)
-    paired, (prior, learned) = _paired(candidate, evidence), _block_prior(candidate, evidence)
+    paired = None if to_target else _paired(candidate, evidence)
+    prior, learned = _block_prior(candidate, evidence)
     predicted, measured = None, paired or _measured(candidate, evidence)
-    if logs:
+    if logs and not to_target:
         variance, df = moderated([logs], prior, learned=learned)
         predicted = Source(mean(logs), variance / len(logs), df, len(logs), len(logs))
     unseen, walls = evidence.plan.spreads.unseen, learned_walls(candidate, evidence)
@@ -251,6 +256,7 @@ def estimate_whole_job(candidate: Arm, evidence: Evidence) -> WholeJob | None:
         implausible=implausible,
         wall_prior=prior if paired else of_walls,
         least_disagreement=least,
+        target=evidence.quality.target if to_target else None,
     )
 
 
@@ -270,27 +276,32 @@ def _block_prior(candidate: Arm, evidence: Evidence) -> tuple[float, bool]:
 
 
 def _measured(candidate: Arm, evidence: Evidence) -> Source | None:
-    """By the wall clocks at equal steps; of runs that did other work nothing is taken."""
-    baseline = evidence.baseline
-    ours, today = _log_walls(candidate, evidence), _log_walls(baseline, evidence)
+    """By times to the target, or wall clocks at equal steps, where other work counts nothing."""
+    baseline, to_target = evidence.baseline, timed_to_target(candidate, evidence)
+    log_times = log_times_to_target if to_target else _log_walls
+    ours, today = log_times(candidate, evidence), log_times(baseline, evidence)
     earlier: Sequence[float] = list(map(math.log, evidence.history_wall_seconds))
     if evidence.quality.early_stopping and stop_early(candidate, baseline):
         earlier = ()  # their steps are not known
-    learned = learned_walls(candidate, evidence)
-    if learned:
+    learned = None if to_target else learned_walls(candidate, evidence)
+    if learned or to_target:
         earlier = ()
-    if not ours or not (today or earlier):
+    if not ours or not (today or earlier) or target_problem(candidate, evidence):
         return None
     prior = learned.sd if learned else WALL_SD
-    variance, df = moderated([ours, today, earlier], prior, learned=learned is not None)
+    variance, df = moderated([ours, today, earlier], prior, learned=bool(learned) or to_target)
     if allowed_drift(earlier, today, variance) > KAPPA:  # today's runs contradict them
         earlier = ()
     weight = history_weight(len(earlier))
     total = weight * mean(earlier) if earlier else 0.0
     reference = (total + math.fsum(today)) / (weight + len(today))
+    error = variance * (1 / len(ours) + 1 / (weight + len(today)))
+    if to_target:  # each arm may vary by its own
+        own = [squares(logs) / (len(logs) - 1) / len(logs) for logs in (ours, today)]
+        error, df = max(error, math.fsum(own)), min(len(ours), len(today)) - 1
     return Source(
         log=reference - mean(ours),
-        variance=variance * (1 / len(ours) + 1 / (weight + len(today))),
+        variance=error,
         df=df,
         baseline_runs=len(earlier) + len(today),
         candidate_runs=len(ours),
@@ -361,6 +372,8 @@ def learned_walls(candidate: Arm, evidence: Evidence) -> Spread | None:
 
 def spread_reasons(candidate: Arm, evidence: Evidence, whole: WholeJob | None) -> Iterator[Reason]:
     """Where the spreads are from, and what of the walls could not be used."""
+    if timed_to_target(candidate, evidence):
+        return
     spreads, measured = evidence.plan.spreads, whole.measured if whole else None
     walls = learned_walls(candidate, evidence)
     own = measured.spread if measured else 0.0
@@ -489,7 +502,8 @@ def trial_usd(evidence: Evidence) -> float | None:
 # - its one-sided bound at alpha/K exceeds min_proven_speedup x r
 # - its interval, mapped to money, excludes a loss: the lower end exceeds r
 #
-# By a learned spread of whole jobs, both errors are shared by the looks.
+# By a learned spread of whole jobs, or times to a target, both errors are shared by the looks. Of
+# times to a target the lower end has to exceed the bar, too.
 #
 # ``disproved``: no more runs would help. The estimate lies below the bar by more than three
 # standard errors' chance; or a cheaper cluster, which may be slower than the bar, takes longer than
@@ -526,7 +540,8 @@ def confirm(candidate: Arm, evidence: Evidence, whole: WholeJob | None) -> Confi
     cost, policy = log_price_ratio(candidate, evidence), evidence.policy
     bar = math.log(policy.min_proven_speedup) + cost
     timed = all(run.wall_seconds for run in finished(candidate.quality))
-    if whole is None or whole.measured is None or not timed:
+    to_target = timed_to_target(candidate, evidence)
+    if not (whole and whole.measured and timed):
         return Confirmation(Agreement.UNMEASURED, False, math.exp(bar), None)
     best = whole.upper(BEYOND_DOUBT)
     disproved = best < bar or (cost < 0 and best < 0)
@@ -537,14 +552,14 @@ def confirm(candidate: Arm, evidence: Evidence, whole: WholeJob | None) -> Confi
         Agreement.IMPLAUSIBLE: whole.implausible,
         Agreement.BELOW: whole.log < bar or disproved,
         Agreement.MAY_LOSE: whole.bound(whole.level / 2) <= cost,
-        Agreement.UNPROVEN: bound <= bar or end <= cost,
+        Agreement.UNPROVEN: bound <= bar or end <= (bar if to_target else cost),
     }
     agreement = next((one for one, holds in objections.items() if holds), Agreement.CONFIRMED)
     return Confirmation(agreement, disproved, math.exp(bar), math.exp(bound), share)
 
 
 def _share_of_error(candidate: Arm, evidence: Evidence, measured: Source) -> float:
-    """What a promotion may spend of its error now: none between looks by a learned spread.
+    """What a promotion may spend now: by a learned spread, pairs, a target none between looks.
 
     The runs of a job in pairs reach a look together, the last or the one before it. One job shows
     nothing of nodes that favour an arm.
@@ -552,7 +567,7 @@ def _share_of_error(candidate: Arm, evidence: Evidence, measured: Source) -> flo
     due = [len(finished(candidate.quality))]
     if evidence.plan.pairs:
         due = [n for n in (measured.candidate_runs, measured.candidate_runs - 1) if n > PAIRS]
-    elif not learned_walls(candidate, evidence):
+    elif not (learned_walls(candidate, evidence) or timed_to_target(candidate, evidence)):
         return 1.0
     design = design_for(
         evidence.policy,

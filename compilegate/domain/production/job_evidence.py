@@ -10,6 +10,7 @@ from compilegate.domain import job_output
 from compilegate.domain.errors import InvalidEvidenceError
 from compilegate.domain.job_output import JobOutput, quality_run
 from compilegate.domain.records.production import METRIC_NAME
+from compilegate.domain.workload.quality import Quality
 
 # Of a trial's full run only: the probation says itself which stage and order a run has, and the
 # loss curve stays in the job's output.
@@ -25,7 +26,7 @@ def output_uri(described: Mapping[str, Any]) -> str:
 
 
 def kept_run(
-    output: JobOutput, described: Mapping[str, Any], metric: str, *others: str
+    output: JobOutput, described: Mapping[str, Any], quality: Quality
 ) -> Mapping[str, Any]:
     """The run of a completed job.
 
@@ -33,11 +34,11 @@ def kept_run(
     judge could not read: kept, it would make every later review fail.
     """
     job = str(described["TrainingJobName"])
-    run = quality_run(output, job=job, metric=metric, others=others)
+    run = quality_run(output, job=job, quality=quality)
     job_output.check_run(described, run.wall_seconds, run.record)
     run = run.recorded_as(job_seconds=job_output.trained_seconds(described))
     kept = {key: value for key, value in run.record.items() if key not in NOT_KEPT}
-    kept[METRIC_NAME] = metric
+    kept[METRIC_NAME] = quality.metric
     size = len(json.dumps(kept))
     if size > LARGEST_RUN:
         raise InvalidEvidenceError(

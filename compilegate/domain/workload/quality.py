@@ -47,6 +47,11 @@ class Quality(Metric):
     early_stopping: bool | None = key(
         "whether the script decides when a run ends; equal steps are then compared", default=None
     )
+    target: float | None = key(
+        "value of the metric; for candidates whose steps differ the time to it decides on speed",
+        "the metric's own unit",
+        default=None,
+    )
     guardrails: tuple[Metric, ...] = key(
         "list of further metrics (metric, goal, margin, history), which have to hold as well",
         default=(),

@@ -140,7 +140,7 @@ def speedup_chart(trial: TrialReport, measured: Measured) -> Chart:
     return Chart(
         "speedup",
         SPEEDUP,
-        f"Whole job: {statements.speedup(speed)}."
+        f"{statements.speed_name(speed, 'Whole job')}: {statements.speedup(speed)}."
         if speed
         else f"{plural(len(numbers), 'short block')}; the judge gave no estimate.",
         note=_note(speed, measured),

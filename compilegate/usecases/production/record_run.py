@@ -81,7 +81,7 @@ def read_attempt(
             job for job, one in earlier.items() if one["TrainingJobStatus"] == IN_PROGRESS
         ),
         jobs=run_jobs(spec.job, services),
-        evidence=services.outputs.production_run(described, *spec.workload.quality.reported),
+        evidence=services.outputs.production_run(described, spec.workload.quality),
         now=services.clock.now(),
     )
 
@@ -132,7 +132,7 @@ def record_team_run(event: Mapping[str, Any], *, services: Services) -> dict[str
         services.ledger.append(workload, foreign)
         fix = advice(foreign.code)
         return _ignored(workload, job, f"it ran as {foreign.role} ({foreign.code}). {fix}")
-    evidence = services.outputs.production_run(described, *registered.quality.reported)
+    evidence = services.outputs.production_run(described, registered.quality)
     versions = flag_versions(workload, services)
     run = ended_execution.team_run(
         described,

@@ -115,7 +115,8 @@ def _read(
         return inputs
     decision = _decision(promotion, history, store)
     speedup = decision.speedup if decision else None
-    inputs = replace(inputs, speedup=speedup.interval[0] if speedup else None)
+    if speedup and speedup.target is None:  # else the trial did not compare walls
+        inputs = replace(inputs, speedup=speedup.interval[0])
     # With a plan that is damaged nothing is compared; what got worse is still turned off.
     plan = find_plan(store, trial)
     if plan:

@@ -104,10 +104,10 @@ def _output(job: EndedJob, opened: OpenTrial, services: Services) -> OutputRuns:
     try:
         if job.run.is_speed:
             return OutputRuns(segments=tuple(outputs.segments(uri, job.job)))
-        metrics = opened.spec.workload.quality.reported
+        quality = opened.spec.workload.quality
         if job.run.pairs:
-            return OutputRuns(pairs=outputs.paired_runs(uri, job.job, *metrics))
-        return OutputRuns(full_run=outputs.full_run(uri, job.job, *metrics))
+            return OutputRuns(pairs=outputs.paired_runs(uri, job.job, quality))
+        return OutputRuns(full_run=outputs.full_run(uri, job.job, quality))
     except InvalidEvidenceError as error:
         return OutputRuns(unreadable=error)
     except Exception as error:

@@ -294,6 +294,20 @@ def test_a_run_keeps_the_guardrails_and_the_name_of_the_metric_that_its_spec_nam
     assert ({"top5": 0.97}, "eval_accuracy") == (run.result["metrics"], run.result["metric_name"])
 
 
+@pytest.mark.parametrize("target", [None, 0.0])
+def test_a_run_keeps_its_evaluations_where_the_time_to_a_target_counts(promoted, target):
+    (begun,) = promoted.services.ledger.history(NAME).begun
+    spec = json.loads(promoted.services.store.get(begun.spec_key))
+    spec["workload"]["quality"]["target"] = target
+    promoted.services.store.put(begun.spec_key, json.dumps(spec).encode())
+    seen = {"eval_accuracy": [[10, 0.8, 60.5]], "eval_loss": [[10, 0.2, 60.5]]}
+    promoted.ends("Completed", output=summary_tar(evaluations=seen))
+    promoted.record()
+
+    expected = None if target is None else [[10, 0.8, 60.5]]
+    assert expected == promoted.runs()[0].result.get("evaluations")
+
+
 def test_an_output_too_large_to_be_read_is_a_run_without_evidence_and_says_why(promoted):
     promoted.ends("Completed", output=summary_tar())
     uri = output_uri(promoted.services.jobs.describe(promoted.job))

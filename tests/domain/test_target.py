@@ -1,0 +1,150 @@
+"""Time to a target decides for arms whose steps are other ones, and only what evaluations show."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+
+from compilegate.domain.claims import claims_of
+from compilegate.domain.decision import Verdict
+from compilegate.domain.judging.evidence_file import read_evidence
+from compilegate.domain.judging.monitor import speed_monitor
+from compilegate.report import statements
+from tests.domain.evidence_builder import (
+    arm,
+    codes,
+    document,
+    judge,
+    runs,
+    sample,
+    watch,
+    words,
+)
+from tests.report.samples import as_input, rendered
+
+Seconds = float | None
+WALL, TARGET = 1000.0, 0.9
+RECIPE = {"learning_rate": 1e-3}
+LATER, SOONER = (790.0, 800.0, 805.0, 810.0, 820.0), (495.0, 500.0, 505.0, 510.0, 515.0)
+
+
+def evaluations(reach: Seconds, each: float) -> list[list[float]]:
+    """Those of a run that is at the target from second ``reach`` on, None for never."""
+    moments = [each * n for n in range(1, int(WALL / each) + 1)]
+    return [
+        [n, 0.95 if reach is not None and at >= reach else 0.7, at]
+        for n, at in enumerate(moments, 1)
+    ]
+
+
+def trial(
+    theirs: tuple[Seconds, ...] = LATER,
+    ours: tuple[Seconds, ...] = SOONER,
+    *,
+    each: float = 5.0,
+    overrides: dict[str, Any] | None = None,
+    target: float | None = TARGET,
+) -> dict[str, Any]:
+    """Runs of equal walls, blocks and final metrics that reach the target after these seconds."""
+    values = {name: sample(len(made), 0.95, 0.001)
+              for name, made in (("baseline", theirs), ("compile", ours))}  # fmt: skip
+    doc = document(speedup=1.0, metrics=values, goal="maximize", margin=0.01)
+    doc["quality"] |= {"target": target, "history": sample(8, 0.95, 0.001)}
+    arm(doc)["overrides"] = RECIPE if overrides is None else overrides
+    for name, made in (("baseline", theirs), ("compile", ours)):
+        for run, reach in zip(runs(doc, name), made, strict=True):
+            run |= {"wall_seconds": WALL, "evaluations": evaluations(reach, each)}
+    return doc
+
+
+def test_an_arm_that_reaches_the_target_sooner_is_promoted_though_its_steps_are_as_long() -> None:
+    decision = judge(trial())
+    speed = decision.speedup
+
+    assert Verdict.PROMOTE == decision.verdict, words(decision)
+    assert "steps_differ" in codes(decision)
+    assert speed is not None
+    assert speed.predicted is None
+    # The baseline's last evaluation short of it, 5 seconds before; the candidate's first there.
+    assert pytest.approx(800 / 505, rel=2e-3) == speed.estimate
+    assert TARGET == speed.target
+    assert 1.1 < speed.interval[0] < speed.estimate
+    assert decision.saving is None, "what a run saves that goes on, the script decides"
+
+
+@pytest.mark.parametrize(
+    ("doc", "code"),
+    [
+        (trial((None,) * 5, (None,) * 5), "target_unreached"),
+        (trial((*LATER[:4], None), (*SOONER[:4], None)), "target_missed"),
+        (trial((1.0, *LATER[1:])), "target_unmeasured"),
+        (trial(LATER, LATER), "full_run_disagrees"),
+        # Both are there between the same evaluations, and may have got there together.
+        (trial(each=425.0), "full_run_disagrees"),
+        (trial(target=None), "speedup_too_small"),
+        (trial(overrides={"compiler": "torch_compile"}), "speedup_too_small"),
+    ],
+    ids=["never", "missed once", "at once", "as late", "coarse", "no target", "same steps"],
+)
+def test_what_does_not_prove_an_earlier_target_promotes_nothing(
+    doc: dict[str, Any], code: str
+) -> None:
+    decision = judge(doc)
+
+    assert decision.verdict is not Verdict.PROMOTE
+    assert code == decision.reasons[0].code, words(decision)
+
+
+def test_a_run_without_evaluations_has_no_time_to_the_target() -> None:
+    doc = trial()
+    del runs(doc)[0]["evaluations"]
+
+    assert "target_unmeasured" == judge(doc).reasons[0].code
+
+
+@pytest.mark.parametrize("reached", [2, 3])
+def test_three_runs_of_each_arm_have_to_reach_it(reached: int) -> None:
+    decision = judge(trial((*LATER[:reached], *[None] * (5 - reached))))
+
+    assert (reached < 3) is ("target_few_runs" in codes(decision))
+    assert (reached == 3) is (decision.verdict is Verdict.PROMOTE)
+
+
+def test_a_baseline_run_that_misses_counts_until_its_last_evaluation() -> None:
+    decision = judge(trial((*LATER[:4], None)))
+    assert decision.speedup is not None
+    logs = [math.log(one - 5) for one in (790.0, 800.0, 805.0, 810.0)]
+    mine = [math.log(one) for one in SOONER]
+
+    expected = (sum(logs) + math.log(WALL)) / 5 - sum(mine) / 5
+    assert pytest.approx(math.exp(expected)) == decision.speedup.estimate
+
+
+def test_page_comment_and_message_say_the_time_to_what() -> None:
+    doc = trial()
+    doc["plan"] = {"max_blocks": 6, "spent_usd": 1.0}
+    for one in doc["arms"]:
+        one |= {"usd_per_hour": 1.4, "devices": 1, "full_run_steps": 2000}
+    report = rendered(as_input(doc))
+    decision = judge(doc)
+    lines = statements.key_figures("eval_loss", decision, claims_of(decision))
+
+    assert "1.58x faster to 0.9" in report.markdown
+    assert "time to 0.9" in report.html
+    assert "whole job" not in report.markdown
+    assert "time to 0.9: 1.58x (1.47 to 1.71), from 5 full runs" == lines[0]
+
+
+def test_a_probation_watches_the_time_to_the_target() -> None:
+    doc = {**trial(), "phase": "probation", "promoted": "compile"}
+    watch(doc, metric=0.95, wall_seconds=WALL, evaluations=evaluations(700.0, 5.0))
+    watch(doc, metric=0.95, wall_seconds=WALL)
+    evidence = read_evidence(doc)
+    monitor = speed_monitor(evidence, evidence.promoted_arm, None)
+    late, silent = evidence.promoted_arm.probation
+
+    assert pytest.approx(-math.log(700.0)) == monitor.figure(late)
+    assert monitor.figure(silent) is None
+    assert pytest.approx(math.log(800 / 505), rel=5e-3) == monitor.level
