@@ -101,9 +101,7 @@ class JobRules(Section):
     network_isolation: bool = key("no connection from a job to anything outside", default=False)
     encrypt_between_instances: bool = key("what instances of a job send each other", default=False)
     registry_credentials: str | None = key(
-        "ARN of the function that signs in to the registry of images outside of ECR",
-        default=None,
-        form=_usable(FUNCTION_ARN, "the ARN of a Lambda function"),
+        "function that signs in to a registry", default=None, form=_usable(FUNCTION_ARN, "its ARN")
     )
 
 
@@ -188,31 +186,22 @@ class Settings(Section):
         "who makes the roles of training jobs", default=MANAGED, allowed=(MANAGED, PROVIDED)
     )
     job_role_arn: str | None = key(
-        "the roles of training jobs, where they are provided",
-        default=None,
-        form=_usable(JOB_ROLE_ARN, "an ARN such as arn:aws:iam::123456789012:role/ml-{workload}"),
+        "their ARN where they are provided", default=None, form=_usable(JOB_ROLE_ARN, "an ARN")
     )
     permissions_boundary: str | None = key(
         "of every role", default=None, form=_usable(POLICY_ARN, "the ARN of a policy")
     )
     role_prefix: str = key(
-        "what the name of every role begins with",
-        default="",
-        form=_usable(ROLE_PREFIX, "the beginning of a role's name, such as ml-"),
+        "of every role's name", default="", form=_usable(ROLE_PREFIX, "a beginning such as ml-")
     )
     role_path: str | None = key(
         "of every role", default=None, form=_usable(ROLE_PATH, "a path such as /ml/")
     )
     tags: Mapping[str, str] = key(
-        "of every resource, job and role",
-        factory=dict,
-        example="cost-centre: ml",
-        check=tag_problems,
+        "of every resource, job and role", factory=dict, example="team: ml", check=tag_problems
     )
     bootstrap_qualifier: str | None = key(
-        "of CDK's bootstrap stack",
-        default=None,
-        form=_usable(QUALIFIER, "the qualifier of `cdk bootstrap`"),
+        "of CDK's bootstrap stack", default=None, form=_usable(QUALIFIER, "that of cdk bootstrap")
     )
 
     @classmethod
