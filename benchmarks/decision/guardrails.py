@@ -2,7 +2,7 @@
 
 The first metric and the guardrails of one fast candidate, normal and equally correlated from run
 to run, through the quality gate's looks (gate_curve.py) as the judge takes them together
-(compilegate/domain/judging/guardrails.py): promoted where all hold at one look, given up where any
+(compilegate/domain/judging/quality.py): promoted where all hold at one look, given up where any
 looks worse or futile.
 
     python -m benchmarks.decision.guardrails [--paths 20000]

@@ -39,7 +39,7 @@ class Flag:
     """Whether production trains with a candidate's overrides; ``since`` is UTC, ISO 8601.
 
     ``holdback`` is the share of a team's jobs that stay on the baseline once it is permanent, None
-    where an earlier release has written the flag. ``layers`` are what a stack (planning/stack.py)
+    where an earlier release has written the flag. ``layers`` are what a stack (planning/plan.py)
     consists of, the bottom first; ``overrides`` are all of theirs together. It is empty where one
     candidate alone is on.
     """

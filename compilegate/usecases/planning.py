@@ -19,12 +19,10 @@ from compilegate.domain.eligibility.check import check_eligibility as check
 from compilegate.domain.eligibility.job import MeasuredOverhead, measured_overheads
 from compilegate.domain.errors import InvalidInputError, NotFoundError
 from compilegate.domain.flag import OFF, Flag
-from compilegate.domain.flag_change import flag_of
 from compilegate.domain.notes import Note
 from compilegate.domain.planning import plan as plans
 from compilegate.domain.planning.arms import ArmPlan, node_groups
-from compilegate.domain.planning.plan import Choice, Plan
-from compilegate.domain.planning.stack import stacked
+from compilegate.domain.planning.plan import Choice, Plan, stacked
 from compilegate.domain.production.history import DAY_SECONDS, WorkloadHistory
 from compilegate.domain.production.savings import wall_seconds_of, work_of
 from compilegate.domain.reasons import Reason
@@ -90,7 +88,7 @@ def plan_trial(event: Mapping[str, Any], *, services: Services) -> dict[str, Any
     """Record the plan; a refusal is recorded as an inconclusive decision with its reason."""
     trial, store, settings = Trial.from_event(event), services.store, services.settings
     spec, history = load_spec(store, trial), services.ledger.history(trial.workload)
-    on = flag_of(history.flags)
+    on = history.flag
     stacks = spec.workload.policy.small_wins and on.enabled
     context = TrialContext(
         trial=trial.trial,

@@ -13,8 +13,7 @@ from compilegate.domain.errors import InvalidEvidenceError, InvalidInputError
 from compilegate.domain.flag import OFF, Flag, Layer, parse_flag
 from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.judging.resolution import resolution
-from compilegate.domain.planning.plan import Choice
-from compilegate.domain.planning.stack import stacked
+from compilegate.domain.planning.plan import Choice, stacked
 from compilegate.domain.production.history import Promotion
 from compilegate.domain.production.probation import probation_document
 from compilegate.domain.reasons import Reason

@@ -27,7 +27,6 @@ from compilegate.domain.judging.equivalence import State, equivalence_of, numeri
 from compilegate.domain.judging.evaluation import evaluation_of
 from compilegate.domain.judging.evidence import PROBATION, Arm, Evidence, finished
 from compilegate.domain.judging.figures import at_scheduled_length, control_figures, saving_figures
-from compilegate.domain.judging.guardrails import MetricFinding, judge_metric
 from compilegate.domain.judging.next_step import (
     is_shadow,
     next_quality,
@@ -37,9 +36,11 @@ from compilegate.domain.judging.next_step import (
 )
 from compilegate.domain.judging.probation import computable, decision, judge_production
 from compilegate.domain.judging.quality import (
+    MetricFinding,
     QualityFinding,
     QualityOutcome,
     design_of,
+    judge_metric,
     judge_quality_of,
     quality_figures,
     refuse_before_spending,

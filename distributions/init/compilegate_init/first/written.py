@@ -76,8 +76,10 @@ def corrected(read: Description, seen: Seen, words: Sequence[str]) -> Descriptio
     passed = passed_words(words, takes)
     # Of a script whose constants a file of settings overrides.
     set_here = seen.facts.get("globals") or {} if takes.reader == "constants" else {}
-    given = {**set_here, **passed.options}
-    options = tuple(replace(one, default=given.get(one.name, one.default)) for one in takes.options)
+    passed_or_set = {**set_here, **passed.options}
+    options = tuple(
+        replace(one, default=passed_or_set.get(one.name, one.default)) for one in takes.options
+    )
     managed = seen.facts.get("managed")
     kind = "lightning" if managed == "lightning" else read.kind
     if managed == "trainer" and takes.reader == "dataclasses":
