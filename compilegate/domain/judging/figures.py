@@ -124,10 +124,9 @@ def saving_figures(
     candidate: Arm, evidence: Evidence, whole: WholeJob | None
 ) -> SavingFigures | None:
     """What whole jobs' speed-up is worth (economics.saving_from_speedup), None if unpriced."""
-    base = usd_per_run(evidence.baseline, evidence)
+    goes_on = timed_to_target(candidate, evidence)  # where a run ends, its script decides
+    base = None if goes_on else usd_per_run(evidence.baseline, evidence)
     if base is None or whole is None or evidence.runs_per_week is None:
-        return None
-    if timed_to_target(candidate, evidence):  # what a run then saves, the script decides
         return None
     spent = trial_usd(evidence)
     saving = saving_from_speedup(
@@ -170,9 +169,9 @@ def at_scheduled_length(candidate: Arm, evidence: Evidence) -> AtLength | None:
     """
     asked, hours = evidence.run_hours, full_run_hours(evidence.baseline, evidence)
     logs, overhead = _steady(candidate, evidence)
-    if timed_to_target(candidate, evidence):
+    if timed_to_target(candidate, evidence) or not asked or not hours or not logs:
         return None
-    if not asked or not hours or not logs or 1 / FAR < asked / hours < FAR:
+    if 1 / FAR < asked / hours < FAR:
         return None
     return from_steady_steps(3600 * asked, logs, assumed_spread(candidate, evidence), overhead)
 
