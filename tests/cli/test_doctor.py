@@ -174,6 +174,32 @@ def test_a_workload_stands_for_its_script_compilers_and_hyperparameters(doctor: 
     assert ["host-sync"] == [finding["rule"] for finding in file["findings"]]
 
 
+def test_what_a_run_showed_goes_before_what_the_code_suggests(doctor: Doctor) -> None:
+    ragged = loop("pass", after="train_loader = DataLoader(d, 8, num_workers=4)")
+    Path("src").mkdir()
+    Path("src", "train.py").write_text(ragged)
+    training = {"source_dir": "src", "hyperparameters": {"script": "train.py"}}
+
+    def rules(**shapes: bool) -> list[str]:
+        workload = {"training": training, "shapes": shapes}
+        Path("first.json").write_text(json.dumps({"file": "job.yaml", "workload": workload}))
+        (file,) = json.loads(doctor("first.json", "--json").stdout)["files"]
+        return [finding["rule"] for finding in file["findings"]]
+
+    assert [] == rules(static=True, drop_last=True)
+    assert ["ragged-last-batch"] == rules(static=True, drop_last=False)
+    assert ["dynamic-padding"] == rules(static=False, drop_last=True)
+
+
+@pytest.mark.parametrize("text", ["{}", "no JSON", "[]", '{"workload": {"shapes": 1}}'])
+def test_another_json_than_that_of_first_is_bad_input(text: str, doctor: Doctor) -> None:
+    Path("other.json").write_text(text)
+    result = doctor("other.json")
+
+    assert 2 == result.exit_code
+    assert "other.json" in result.output
+
+
 def test_a_folder_is_searched_but_not_environments_hidden_folders_or_links_out(
     doctor: Doctor, tmp_path_factory: pytest.TempPathFactory
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import stat
@@ -28,9 +29,11 @@ from compilegate_doctor import (
     BY_ID,
     MOST_BYTES,
     Examination,
+    Observed,
     ScriptError,
     Severity,
     examine,
+    observed_by,
     to_sarif,
 )
 
@@ -112,7 +115,8 @@ def doctor(
     compilegate doctor src --sarif > doctor.sarif
     compilegate doctor --deployment workloads/article-bert.yaml
 
-    A workload file selects its entry point, its candidates' compilers and its hyperparameters.
+    A workload file selects its entry point, its candidates' compilers and its hyperparameters; what
+    compilegate first --json printed also says whether shapes change and batches are full.
     The comment # compilegate: ignore[rule-id] with a reason suppresses a finding on its line.
 
     With --deployment, examines what jobs need of the AWS account: bootstrap, stack, roles, the VPC
@@ -215,6 +219,7 @@ class Target:
     compilers: tuple[str, ...] = ()
     hyperparameters: Mapping[str, Any] | None = field(default=None, hash=False)
     in_folder: bool = False
+    observed: Observed | None = None
 
     @property
     def name(self) -> str:
@@ -236,6 +241,8 @@ def _targets(paths: Sequence[Path], compilers: tuple[str, ...]) -> Iterator[Targ
             problem, fix = "does not exist", "name a Python file, a folder or a workload file"
         elif path.suffix in WORKLOADS:
             yield from _of_workload(path, compilers)
+        elif path.suffix == ".json":
+            yield _of_first(path, compilers)
         elif path.suffix == ".py":
             yield Target(path, compilers)
         elif path.suffix == ".ipynb":
@@ -266,6 +273,22 @@ def _of_workload(path: Path, compilers: tuple[str, ...]) -> Iterator[Target]:
         # Under the launcher the script that it runs.
         script = str(hyperparameters["script"]) if entry == LAUNCHER else entry
         yield Target(file.source_dir / script, chosen, hyperparameters)
+
+
+def _of_first(path: Path, compilers: tuple[str, ...]) -> Target:
+    """The script that ``compilegate first`` ran, with what it saw."""
+    try:
+        document = json.loads(path.read_bytes())
+        hyperparameters, observed = observed_by(document)
+        source = Path(document["file"]).parent / document["workload"]["training"]["source_dir"]
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise InvalidInputError(
+            "is not what compilegate first --json prints", file=str(path),
+            fix="write it anew: compilegate first SCRIPT --json > first.json",
+        ) from error  # fmt: skip
+    return Target(
+        source / str(hyperparameters["script"]), compilers, hyperparameters, observed=observed
+    )
 
 
 def _is_skipped(folder: Path) -> bool:
@@ -303,6 +326,7 @@ def _examine(target: Target) -> Examination:
             target.name,
             compilers=examined_as(target.compilers) or target.compilers,
             hyperparameters=target.hyperparameters,
+            observed=target.observed,
         )
     except ScriptError as error:
         raise InvalidInputError(

@@ -18,6 +18,7 @@ from compilegate_doctor.finding import (
     Hit,
     Place,
 )
+from compilegate_doctor.observed import Observed
 from compilegate_doctor.rule import Rule
 from compilegate_doctor.rules import RULES
 from compilegate_doctor.script import FLATTEN, NESTED, Script, ScriptError, parse
@@ -59,25 +60,29 @@ def examine(
     *,
     compilers: Iterable[str] = (),
     hyperparameters: Mapping[str, Any] | None = None,
+    observed: Observed | None = None,
 ) -> Examination:
     """Examine one Python file; without ``compilers`` its imports say which ones it is for.
 
     A compiler that no rule names is examined by the rules that hold for every compiler.
-    ``hyperparameters`` are those it is started with, None where they are not known. Raises
-    ScriptError for a file that is not Python.
+    ``hyperparameters`` are those it is started with, None where they are not known. What was
+    ``observed`` of a run goes before what is read. Raises ScriptError for a file that is not
+    Python.
     """
     with _naming(file):
         script = parse(content, hyperparameters)
-    return examine_script(script, file, compilers=compilers)
+    return examine_script(script, file, compilers=compilers, observed=observed)
 
 
-def examine_script(script: Script, file: str, *, compilers: Iterable[str] = ()) -> Examination:
+def examine_script(
+    script: Script, file: str, *, compilers: Iterable[str] = (), observed: Observed | None = None
+) -> Examination:
     """As ``examine``, of what has been parsed."""
     with _naming(file):
         chosen = tuple(compilers) or intended_compilers(script)
         if not script.is_training:
             return Examination(file, chosen, False, (), 0, ())
-        findings = list(_findings(script, chosen))
+        findings = list(_findings(script, chosen, observed))
     marks = _suppressions(script.text)
     kept = tuple(finding for finding in findings if not _ignored(finding, marks))
     blind = script.hyperparameters is None and any(map(takes_arguments, script.calls))
@@ -106,12 +111,15 @@ def intended_compilers(script: Script) -> tuple[str, ...]:
     return (TORCH_COMPILE,)
 
 
-def _findings(script: Script, compilers: tuple[str, ...]) -> Iterator[Finding]:
+def _findings(
+    script: Script, compilers: tuple[str, ...], observed: Observed | None
+) -> Iterator[Finding]:
     for rule in RULES:
         if not rule.matters_to(compilers):
             continue
-        distinct = {_finding(script, rule, hit): None
-                 for hit in rule.check(script) if not script.unreached(hit.node)}  # fmt: skip
+        hits = [hit for hit in rule.check(script) if not script.unreached(hit.node)]
+        shown = hits if observed is None else observed.corrected(script, rule.id, hits)
+        distinct = {_finding(script, rule, hit): None for hit in shown}
         yield from sorted(distinct, key=lambda finding: (finding.place.line, finding.place.column))
 
 
