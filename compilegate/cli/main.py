@@ -58,8 +58,7 @@ SECTIONS: Mapping[str, Mapping[str, tuple[str, str] | None]] = {
         "register": ("register", "register"), "train": ("run", "train"), "flag": ("flag", "app"),
     },
     "Every workload": {
-        "list": ("list", "list_workloads"), "status": ("status", "status"),
-        "digest": ("report", "digest"), "statement": None,
+        "list": None, "status": None, "digest": ("report", "digest"), "statement": None,
     },
     "The deployment": {
         "synth": None, "unlock": None, "drain": None,

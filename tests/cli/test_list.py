@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
-from compilegate.cli import list as command
 from compilegate.cli.common.cloud import Cloud
 from compilegate.domain.codec import write
 from compilegate.domain.records.trials import TrialFailed
 from compilegate.usecases.fleet import project as read_rows
+from compilegate_operating import listing as command
 from tests.cli.conftest import Invoke
 from tests.domain.fleet.test_listing import FLEET, NOW, URGENT, row
 from tests.fake_clouds import FakeProviders, cloud

@@ -11,7 +11,6 @@ import typer
 
 from compilegate.cli.common.cloud import Cloud, check_workload_exists
 from compilegate.cli.common.session import Invocation, on_cloud, workload_names
-from compilegate.cli.list import SHOWN, list_document, screen_of
 from compilegate.domain import naming
 from compilegate.domain.claims import run_reason
 from compilegate.domain.fleet.listing import URGENCY, Filters, in_order
@@ -27,6 +26,7 @@ from compilegate.usecases.equivalence import revoked_classes
 from compilegate.usecases.flag.approval import waiting_approvals
 from compilegate.usecases.fleet.project import Fleet, read_fleet
 from compilegate.usecases.records import at_once
+from compilegate_operating.listing import SHOWN, TEMPLATES, list_document, screen_of
 
 # What ``compilegate status`` knows of a stage, read from its records; times are epoch seconds.
 
@@ -224,5 +224,5 @@ def status(
         document["list"], listed = list_document(cloud, fleet, Filters(), limit=SHOWN)
         more = {**document["list"], **screen_of(document["list"], listed, cloud)}
     invocation.answer(
-        document, "status", now=time.time(), run_reason=run_reason, most=SHOWN, **more
+        document, TEMPLATES / "status", now=time.time(), run_reason=run_reason, most=SHOWN, **more
     )

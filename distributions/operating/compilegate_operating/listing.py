@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -34,6 +35,7 @@ from compilegate.domain.utc import iso
 from compilegate.report.markup import csv_text
 from compilegate.usecases.fleet.project import Fleet, read_fleet
 
+TEMPLATES = Path(__file__).with_name("templates")
 SHOWN = 20
 NEEDS_A_PERSON = 11
 WATCH_SECONDS = 10.0
@@ -272,7 +274,9 @@ def list_workloads(
                 missing = plural(document["building"], "workload")
                 typer.echo(f"Rows of {missing} are being built; the CSV is without them.", err=True)
         else:
-            invocation.answer(document, "list", **screen_of(document, listed, cloud, chosen))
+            invocation.answer(
+                document, TEMPLATES / "list", **screen_of(document, listed, cloud, chosen)
+            )
         if not watch:
             break
         time.sleep(WATCH_SECONDS)
