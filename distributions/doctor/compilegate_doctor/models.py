@@ -74,6 +74,7 @@ class Models:
         buffers = {
             f"self.{constant(call.args[0])}" for call in self._source.calls
             if called(call) == "register_buffer" and call.args
+            and not isinstance(call.args[-1], ast.Constant)
         }  # fmt: skip
         return parameters | buffers
 

@@ -22,6 +22,7 @@ from compilegate_doctor.syntax import (
     texts,
     with_defaults,
 )
+from compilegate_doctor.words import HELD_OUT
 
 UNKNOWN: Final = object()
 HOLDERS = re.compile(
@@ -40,6 +41,7 @@ COUNTER = re.compile(
     r"epoch|batch|num|updates?)(_|$)|step$|idx$",
     re.IGNORECASE,
 )
+BEST = re.compile(r"(^|_)(best|min|lowest|highest)(_|$)", re.IGNORECASE)
 CLOCK = re.compile(r"(^|_)(time|perf_counter|monotonic)$")
 MOST_NESTED = 6
 DEEP = 8
@@ -232,6 +234,14 @@ class Options:
             return UNKNOWN
 
 
+def _is_setting(node: ast.AST) -> bool:
+    """``args.amp``, ``cfg.TRAIN.AMP``, ``config["amp"]``."""
+    if isinstance(node, ast.Subscript):
+        return isinstance(node.slice, ast.Constant) and _holds(node.value)
+    parts = dotted(node).split(".")[:-1]
+    return isinstance(node, ast.Attribute) and any(map(HOLDERS.search, parts))
+
+
 def _is_dataclass(decorator: ast.expr) -> bool:
     function = decorator.func if isinstance(decorator, ast.Call) else decorator
     return last_name(function) == "dataclass"
@@ -249,6 +259,12 @@ def _field_default(value: ast.expr | None) -> Any:
     if isinstance(value, ast.Call):
         value = keyword(value, "default")
     return value.value if isinstance(value, ast.Constant) else UNKNOWN
+
+
+def _held_out(node: ast.expr) -> bool:
+    """``phase == "val"``, ``Phase.VAL``."""
+    word = node.value if isinstance(node, ast.Constant) else last_name(node)
+    return isinstance(word, str) and HELD_OUT.search(word) is not None
 
 
 class Guards:
@@ -298,6 +314,8 @@ class Guards:
         if any(CLOCK.search(word) for word in words):
             return True
         sides = [test.left, *test.comparators]
+        if any(BEST.search(word) for word in words) or any(map(_held_out, test.comparators)):
+            return True
         named = [*map(last_name, sides), *(last_name(side.left) for side in sides
                                            if isinstance(side, ast.BinOp))]  # fmt: skip
         return any(COUNTER.search(name) for name in named if name)
@@ -319,9 +337,9 @@ class Guards:
         return None
 
     def _named(self, test: ast.expr) -> bool:
-        if isinstance(test, ast.Attribute) and _holds(test.value):
-            # A switch that another file defines: whether it is on is not known.
-            return self._options.value(test) is UNKNOWN or bool(NOW_AND_THEN.search(test.attr))
+        if _is_setting(test):  # of another file: whether it is on is not known
+            known = self._options.value(test) is not UNKNOWN
+            return not known or bool(NOW_AND_THEN.search(last_name(test)))
         node = test.func if isinstance(test, ast.Call) else test
         if isinstance(test, ast.Call) and last_name(node) in ("len", "isinstance", "hasattr"):
             return False

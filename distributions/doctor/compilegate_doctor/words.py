@@ -99,7 +99,9 @@ PLACE = re.compile(
     r"(^|_|use|n)(device|gpu|xpu|mps|npu|hpu)s?(_|\d|$)|parallel|scaler|autocast", re.IGNORECASE
 )
 DEVICE = re.compile(r"device|cuda|rank|gpu", re.IGNORECASE)
-NUMBER = re.compile(r"(^|_)(num|n|size|sizes|len|length|width|height|count|dim|frames|steps?)(_|$)")
+NUMBER = re.compile(
+    r"^[BCDHLNTW]$|(^|_)(num|n|size|sizes|len|length|width|height|count|dim|frames|steps?)(_|$)"
+)
 COMBINING = (ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.IfExp, ast.Starred,
              ast.NamedExpr, ast.Await)  # fmt: skip
 NO_TENSOR_TESTS = (ast.Is, ast.IsNot, ast.In, ast.NotIn)

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from compilegate_doctor.finding import Hit, Severity
+from compilegate_doctor.kinds import Kind
 from compilegate_doctor.options import UNKNOWN
 from compilegate_doctor.rule import EVERY, MANAGED_PITFALLS, TUNING, Rule
 from compilegate_doctor.script import Script
@@ -100,8 +101,11 @@ def evaluation(script: Script) -> Iterator[Hit]:
     """Evaluating in every step, or every few."""
     for call in script.steps.calls:
         for function in script.steps.targets(call):
-            loops = any(isinstance(node, ast.For | ast.While) for node in ast.walk(function))
-            if script.steps.is_evaluation(function) and loops:
+            nodes = list(ast.walk(function))
+            loops = any(isinstance(node, ast.For | ast.While) for node in nodes)
+            runs = any(isinstance(node, ast.Call) and script.kinds.of(node.func) is Kind.MODEL
+                       for node in nodes)  # fmt: skip
+            if script.steps.is_evaluation(function) and loops and runs:
                 yield Hit(call, f"{called(call)}(…) evaluates the model in every step")
     yield from _intervals(script, "eval", "evaluates the model")
 

@@ -123,7 +123,8 @@ def entry_function(script: Script) -> Iterator[Hit]:
     trained = script.has_trainer and any(called(call) == "train" for call in script.calls)
     trains = trained or (script.steps.loops and script.uses("torch_xla"))
     start = next((node for node in script.tree.body if _is_main(node)), None)
-    if not trains or script.uses("tensorflow") or start is None:
+    fabric = script.uses("lightning", "pytorch_lightning")  # which starts the processes itself
+    if not trains or fabric or script.uses("tensorflow") or start is None:
         return
     names = {function.name for function in script.functions}
     names |= {

@@ -37,6 +37,9 @@ CASES = {
             model("if not torch.compiler.is_compiling() and y.sum() > 0:\n    y = y * 2"),
             model("y = torch.where(y > 0, y, y * 2)"),
             model("past = None\nif past is not None and y.sum() > 0:\n    y = y + past"),
+            model("if self.extra:\n    y = y + self.extra")
+            .replace("self.calls = 0", "self.register_buffer('extra', None)"),
+            model("B, y = self.layer(y).shape[0], y\nif B > 9:\n    y = y * 2"),
             model("y, pad = self.padded(y)\nif pad > 0:\n    y = y * 2",
                   after="\n    def padded(self, y):\n        return y, y.shape[1] - 2\n"),
             model("assert y.sum() == y.sum(), 'not a number'"),

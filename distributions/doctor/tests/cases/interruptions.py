@@ -57,6 +57,12 @@ CASES = {
             " eval_steps=5)).train()",
         ],
         [
+            loop("share_out(loss)", after="""
+                @torch.no_grad()
+                def share_out(out):
+                    for row in range(3):
+                        out = out / row
+                """),
             loop("if step % 500 == 0: check(model)", after="""
                 @torch.no_grad()
                 def check(model):

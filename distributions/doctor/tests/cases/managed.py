@@ -76,6 +76,7 @@ CASES = {
             TRAINER + "def _mp_fn(index):\n    main()\n" + MAIN,
             TRAINER + "from other import _mp_fn\n_mp_fn\n" + MAIN,
             TRAINER + "def build():\n    return Trainer(None)\n",
+            "import lightning, torch_xla\n" + TRAINER + MAIN,
         ],
     ),
     "tf-eager-step": (

@@ -39,6 +39,7 @@ CASES = {
             loop("found = outputs.argmax(1).tolist()"),
             loop("found = outputs.argmax(1).cpu()"),
             loop("if loss > 10: total += 1"),
+            loop("if phase == 'train': total += loss.item()"),
             loop("if step % 1 == 0: total += loss.item()"),
             # the only step of a loop over an environment
             "import torch\nfor step in range(9):\n    act().cuda()\n    if step % 4 == 0:\n"
@@ -71,6 +72,11 @@ while True:
             "    scaler(loss, 2)\n    seen(loss.item())",
             loop("if divisible_by(step, 100): total += loss.item()"),
             loop("if args.noisy: total += loss.item()"),
+            loop("if cfg.TRAIN.NOISY: total += loss.item()"),
+            loop("if config['noisy']: total += loss.item()"),
+            loop("if phase == 'val': total += loss.item()"),
+            loop("if phase == Phase.VAL: total += loss.item()"),
+            loop("if total < best_loss: total += loss.item()"),
             loop("if step % 5 == 0:\n    other.backward()\n    total += loss.item()"),
             # of a tensor on the device it would be an error
             loop("found = outputs.argmax(1).numpy()"),
