@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
+from statistics import stdev
 from typing import Any
 
 import pytest
@@ -11,6 +13,7 @@ from compilegate.domain.claims import claims_of
 from compilegate.domain.decision import Verdict
 from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.judging.monitor import speed_monitor
+from compilegate.domain.judging.whole_job import Agreement, confirm, estimate_whole_job
 from compilegate.report import statements
 from tests.domain.evidence_builder import (
     arm,
@@ -52,6 +55,7 @@ def trial(
               for name, made in (("baseline", theirs), ("compile", ours))}  # fmt: skip
     doc = document(speedup=1.0, metrics=values, goal="maximize", margin=0.01)
     doc["quality"] |= {"target": target, "history": sample(8, 0.95, 0.001)}
+    doc["quality"]["history_wall_seconds"] = [WALL] * 8
     arm(doc)["overrides"] = RECIPE if overrides is None else overrides
     for name, made in (("baseline", theirs), ("compile", ours)):
         for run, reach in zip(runs(doc, name), made, strict=True):
@@ -67,6 +71,8 @@ def test_an_arm_that_reaches_the_target_sooner_is_promoted_though_its_steps_are_
     assert "steps_differ" in codes(decision)
     assert speed is not None
     assert speed.predicted is None
+    assert speed.measured is not None
+    assert 5 == speed.measured.runs.baseline, "walls of past runs are no times to the target"
     # The baseline's last evaluation short of it, 5 seconds before; the candidate's first there.
     assert pytest.approx(800 / 505, rel=2e-3) == speed.estimate
     assert TARGET == speed.target
@@ -95,6 +101,7 @@ def test_what_does_not_prove_an_earlier_target_promotes_nothing(
 
     assert decision.verdict is not Verdict.PROMOTE
     assert code == decision.reasons[0].code, words(decision)
+    assert decision.verdict is Verdict.INCONCLUSIVE or not code.startswith("target")
 
 
 def test_a_run_without_evaluations_has_no_time_to_the_target() -> None:
@@ -110,6 +117,48 @@ def test_three_runs_of_each_arm_have_to_reach_it(reached: int) -> None:
 
     assert (reached < 3) is ("target_few_runs" in codes(decision))
     assert (reached == 3) is (decision.verdict is Verdict.PROMOTE)
+
+
+def test_between_looks_nothing_is_proven() -> None:
+    """Blocks, which share the error of three looks elsewhere, prove nothing of a target."""
+    doc = trial(LATER[:4], SOONER[:4])
+    evidence = read_evidence(doc)
+    (arm_of,) = evidence.candidates
+    seen = confirm(arm_of, evidence, estimate_whole_job(arm_of, evidence))
+
+    assert (0.0, Agreement.UNPROVEN) == (seen.share, seen.agreement)
+
+
+def test_an_arm_that_varies_more_counts_by_its_own_spread_and_runs() -> None:
+    wide = (250.0, 500.0, 950.0)
+    evidence = read_evidence(trial(theirs=wide))
+    (arm_of,) = evidence.candidates
+    whole = estimate_whole_job(arm_of, evidence)
+    assert whole is not None
+
+    assert 2 == whole.df
+    assert whole.standard_error > stdev(math.log(one - 5) for one in wide) / math.sqrt(3)
+
+
+def test_the_lower_end_of_the_interval_has_to_exceed_the_bar() -> None:
+    evidence = read_evidence(trial())
+    (arm_of,) = evidence.candidates
+    whole = estimate_whole_job(arm_of, evidence)
+    assert whole is not None
+    share = confirm(arm_of, evidence, whole).share
+    bar = math.exp((whole.bound(share * 0.05) + whole.bound(share * whole.level / 2)) / 2)
+    asked = replace(evidence, policy=replace(evidence.policy, min_proven_speedup=bar))
+
+    assert Agreement.UNPROVEN is confirm(arm_of, asked, whole).agreement
+
+
+def test_a_trial_that_cannot_reach_its_target_ends_before_its_quality_is_proven() -> None:
+    doc = trial((None, None), (None, None))
+    doc["quality"] |= {"margin": 0.0015, "history": []}
+    decision = judge(doc)
+
+    assert Verdict.INCONCLUSIVE == decision.verdict
+    assert {"target_unreached", "quality_needs_runs"} <= codes(decision)
 
 
 def test_a_baseline_run_that_misses_counts_until_its_last_evaluation() -> None:
