@@ -121,7 +121,7 @@ def ran(script: Script, clones: Path, python: Path) -> dict[str, Any]:
         )
         took = {"minutes": time.monotonic() - began, "cpu_minutes": _worked() - worked}
     minutes = {name: round(seconds / 60, 2) for name, seconds in took.items()}
-    return {"kind": script.kind, **minutes, **_outcome(done, place)}
+    return {"kind": script.kind, **minutes, **_outcome(done, place, python)}
 
 
 def _worked() -> float:
@@ -130,16 +130,21 @@ def _worked() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def _outcome(done: subprocess.CompletedProcess[str], place: str) -> dict[str, Any]:
+def _outcome(done: subprocess.CompletedProcess[str], place: str, python: Path) -> dict[str, Any]:
+    """What ``first`` said, without the places of this machine."""
+    text = done.stdout or done.stderr
+    for here, name in ((place, "."), (str(python), "python"), (str(python.parents[1]), "python")):
+        text = text.replace(here, name)
     try:
-        document = json.loads(done.stdout or done.stderr)
+        document = json.loads(text)
     except ValueError:
-        return {"outcome": "error", "problem": (done.stderr or done.stdout)[-2000:]}
+        return {"outcome": "error", "problem": text[-2000:]}
     if done.returncode:
         error = document["error"]
-        problem, fix = (str(error[key]).replace(place, "") for key in ("problem", "fix"))
-        return {"outcome": "no answer", "problem": problem, "fix": fix}
+        return {"outcome": "no answer", "problem": error["problem"], "fix": error["fix"]}
     gain = document["gain"]
+    for run in document["runs"]:  # its message may be long, and names places
+        run["ended"] = (run["ended"] or {}).get("how")
     return {
         "outcome": "answer" if gain else "file",
         "problem": document["no_gain_because"],
