@@ -20,7 +20,7 @@ from compilegate.domain.service_limits import (
     violations,
 )
 from compilegate.domain.workload.limits import check_limits
-from compilegate.domain.workload.names import metric_regex
+from compilegate.domain.workload.names import METRIC_LINE
 from compilegate.domain.workload.quality import Metric
 from compilegate.facts import read, step_functions_fields
 from compilegate.usecases.job_requests import request_limits
@@ -66,7 +66,7 @@ def test_a_metric_that_no_expression_of_the_service_could_find_is_refused_by_its
     field: str, listed: dict[str, list[str]]
 ) -> None:
     """Each dot of a name takes two of the 500 characters that an expression may have."""
-    room = 500 - len(metric_regex("m"))
+    room = 500 - len(METRIC_LINE.format("m"))
 
     def errors(name: str) -> list[str]:
         others = {

@@ -9,13 +9,14 @@ from typing import Any
 import pytest
 
 from compilegate.domain.codec import write
+from compilegate.domain.decision import Verdict
 from compilegate.domain.errors import InvalidEvidenceError, InvalidInputError
 from compilegate.domain.flag import OFF, Flag, Layer, parse_flag
 from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.judging.resolution import resolution
 from compilegate.domain.planning.plan import Choice, stacked
 from compilegate.domain.production.history import Promotion
-from compilegate.domain.production.probation import probation_document
+from compilegate.domain.production.probation import Findings, flag_transition, probation_document
 from compilegate.domain.reasons import Reason
 from compilegate.domain.spreads import Spread, Spreads
 from compilegate.domain.workload.file import parse_workload
@@ -105,8 +106,9 @@ def test_whole_jobs_have_to_gain_on_what_is_on_as_well() -> None:
     fused["runs"] = [run for run in fused["runs"] if run["stage"] == "speed"] + full
     decision = judge(made)
 
-    assert "promote" != decision.verdict
-    assert any(code in decision.codes for code in ("full_run_unproven", "full_run_disagrees"))
+    assert "continue" == decision.verdict
+    assert "full_run_disagrees" == decision.reasons[0].code
+    assert decision.messages[0].startswith("fused on top of on: full jobs")
 
 
 @pytest.mark.parametrize(
@@ -162,6 +164,22 @@ def test_production_watches_the_whole_stack_against_nothing() -> None:
 
     assert ("fused", "") == (watched.promoted, watched.on_top_of)
     assert ["baseline", "fused"] == [one.name for one in watched.arms]
+
+
+@pytest.mark.parametrize(
+    ("verdict", "state", "layers"),
+    [(Verdict.REVERT, "reverted", 0), (Verdict.PERMANENT, "permanent", 2)],
+)
+def test_a_regression_turns_off_all_layers_and_a_good_probation_keeps_them(
+    verdict: Verdict, state: str, layers: int
+) -> None:
+    promotion = Promotion("t", "fused", 0, 0, replace(TWO, state="probation"), version=1)
+    findings = Findings(decision=replace(judge(trial()), verdict=verdict))
+    change = flag_transition(promotion, findings, "keep")
+
+    assert change is not None
+    flag = parse_flag(change.value)
+    assert (state, layers, layers > 0) == (flag.state, len(flag.layers), flag.enabled)
 
 
 COMPILE = Candidate(name="compile", compiler="torch_compile")

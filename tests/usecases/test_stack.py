@@ -10,10 +10,12 @@ import pytest
 from compilegate.domain import naming
 from compilegate.domain.flag import Flag, Layer, parse_flag
 from compilegate.domain.workload.model import Candidate
+from compilegate.usecases.canary import tag_models
 from compilegate.usecases.flag.change_flag import change_flag, latest_flag
 from compilegate.usecases.planning import plan_trial
-from compilegate.usecases.records import to_json
+from compilegate.usecases.records import Trial, to_json
 from compilegate.usecases.trial.apply_flag import apply_flag
+from compilegate.usecases.trial.judge_arms import judge_arms
 from compilegate.usecases.trial.lock import acquire_lock
 from tests.decision_builder import decision_document, speedup
 from tests.domain.workload_builder import COMPILE, change
@@ -28,7 +30,17 @@ from tests.usecases.canary_builder import (
     tag_of,
 )
 from tests.usecases.flag_changes import flag_change
-from tests.usecases.trial_builder import EVENT, FLAG, TRIAL, call_judge, evidence, load, put_spec
+from tests.usecases.trial_builder import (
+    EVENT,
+    FLAG,
+    TRIAL,
+    arms_of,
+    asked,
+    call_judge,
+    evidence,
+    load,
+    put_spec,
+)
 
 LARGER = Candidate(name="larger", batch_size=64, learning_rate_scaling="linear")
 SMALL = change(CARRIED, candidates=(COMPILE, LARGER), policy__small_wins=1.005)
@@ -93,6 +105,23 @@ def test_without_small_wins_or_with_nothing_on_a_trial_is_as_ever(
     assert {"compiler": "torch_compile"} == plan["arms"][1]["overrides"]
     call_judge(services, 0, [], asks("larger 1", "baseline 1"))
     assert "on_top_of" not in evidence(services)
+
+
+def test_the_judge_asks_for_blocks_of_all_three_side_by_side(services: Any) -> None:
+    planned(services)
+    answer = judge_arms({**EVENT, "round": 0, "runs": []}, services=services)
+
+    (request,) = asked(services, answer).values()
+    assert ["baseline", "compile", "larger"] == arms_of(request)
+
+
+def test_the_price_has_the_runs_of_what_is_on_beside_each_candidate(services: Any) -> None:
+    plan = planned(services, workload=change(SMALL, policy__quality_runs="shadow"))
+    _, on, larger = plan["estimate"]["arms"]
+
+    assert plan["quality_runs"] * SMALL.schedule.run_hours < on["hours"]["expected"]
+    assert pytest.approx(larger["hours"]["expected"], rel=0.01) == on["hours"]["expected"]
+    assert "pairs" not in plan
 
 
 def test_a_flag_that_is_another_change_than_its_layers_make_today_carries_nothing(
@@ -178,7 +207,9 @@ def test_models_of_what_is_on_do_not_wait_for_the_verdict_on_a_layer(services: A
 
     assert [True, False, False] == tags
     assert "complete" == ended_with(services)
-    assert tag_of(services, "cg-bert-docs-r1-p0-r0") is None
+    assert ["cg-bert-docs-r0-p0-r0"] == tag_models(Trial.from_event(EVENT), "larger", services)[
+        "released"
+    ]
 
 
 @pytest.mark.parametrize("meanwhile", ["revert", "human revert", "other enable", "permanent"])
@@ -191,3 +222,5 @@ def test_production_makes_no_run_of_a_stack_that_has_gone(meanwhile: str, servic
     assert stands == (next_slot(services) is not None)
     produce(services, "r1", "baseline", None)
     assert (None if stands else "changed") == ended_with(services)
+    late = [produce(services, arm, arm, at) for at, arm in enumerate(("larger", "compile"))]
+    assert [stands, True] == [tag_of(services, run.job) is None for run in late]

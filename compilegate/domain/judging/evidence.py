@@ -318,14 +318,9 @@ class Evidence:
         return next(arm for arm in self.arms if arm.name == BASELINE)
 
     @property
-    def changed(self) -> tuple[Arm, ...]:
-        """Every arm but the baseline, in the order of the document."""
-        return tuple(arm for arm in self.arms if arm.name != BASELINE)
-
-    @property
     def candidates(self) -> tuple[Arm, ...]:
-        """Those of them that may be promoted: not what is on."""
-        return tuple(arm for arm in self.changed if arm.name != self.on_top_of)
+        """Every arm but the baseline and what is on, in the order of the document."""
+        return tuple(arm for arm in self.arms if arm.name not in (BASELINE, self.on_top_of))
 
     @property
     def comparisons(self) -> tuple[tuple[str, Evidence], ...]:
@@ -333,7 +328,7 @@ class Evidence:
 
         Each with what people read behind the candidate's name.
         """
-        on = [replace(arm, name=BASELINE) for arm in self.changed if arm.name == self.on_top_of]
+        on = [replace(arm, name=BASELINE) for arm in self.arms if arm.name == self.on_top_of]
         arms = (*on, *self.candidates)
         layered = replace(self, arms=arms, on_top_of="", history_wall_seconds=())
         return ("", self), *((f" on top of {self.on_top_of}", layered) for _ in on)

@@ -112,7 +112,8 @@ def _evidence(fields: Fields) -> Evidence:
         arm.name for arm in evidence.candidates
     ]:
         raise fields.wrong("promoted", "must name an arm", "name the candidate that is on")
-    if evidence.on_top_of and (not evidence.candidates or len(evidence.comparisons) == 1):
+    tried_on = [arm.name for arm in evidence.arms if arm.name != BASELINE]
+    if evidence.on_top_of and (evidence.on_top_of not in tried_on or not evidence.candidates):
         fix = "name the arm that is on, beside a candidate that is tried on top of it"
         raise fields.wrong("on_top_of", "must name an arm, and another be tried", fix)
     if evidence.phase == TRIAL and evidence.promoted is not None:

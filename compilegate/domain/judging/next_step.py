@@ -189,7 +189,7 @@ def next_quality(
     trained = [(run.order, arm.name) for arm in evidence.arms for run in arm.quality]
     last = max(trained)[1] if trained else ""
     first = shadow or beside < n or last == BASELINE or n + more in looks(design.n_max)
-    on = [arm for arm in evidence.changed if arm.name == evidence.on_top_of]
+    on = [arm for arm in evidence.arms if arm.name == evidence.on_top_of]
     behind = [(arm, max(n + more - len(finished(arm.quality)), 0)) for arm in on]
     between = ((arm, lacking if shadow else min(lacking, 1)) for arm, lacking in behind)
     sides = (evidence.baseline, base), *between, (candidate, more)

@@ -94,7 +94,7 @@ def invalid_reasons(evidence: Evidence) -> tuple[Reason, ...]:
             if _repeats([run.order for run in (*baseline.probation, *arm.probation)])
         )
     reasons: list[Reason] = []
-    for candidate in evidence.changed:
+    for candidate in (arm for arm in evidence.arms if arm is not baseline):
         reasons += _not_applied(candidate)
         reasons += _different_fingerprints(candidate, baseline)
         reasons += _contradictions(candidate, baseline)

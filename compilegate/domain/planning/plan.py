@@ -384,9 +384,13 @@ def stacked(
         then.pop(derived, None)
     if today != then:
         return _broken(top, "its layers make another change today than they did")
-    clashes = {name: _clash(on, one) for name, one in by_name.items()}
-    left_out += [(name, why) for name, why in clashes.items() if why]
-    more = [_on_top(on, one) for name, one in by_name.items() if not clashes[name]]
+    ours, more = _changes(on), []
+    for name, one in by_name.items():
+        keys = [key for key, value in _changes(one).items() if ours.get(key, value) != value]
+        if keys:
+            left_out.append((name, f"sets {', '.join(keys)} otherwise than {top}, which is on"))
+        else:
+            more.append(_on_top(on, one))
     checked = check((on, *more))
     left_out += checked.left_out
     eligible = [one.name for one in checked.candidates]
@@ -398,13 +402,6 @@ def stacked(
     said = {name: f"{name} on top of {top}, which is on" for name in eligible}
     said[top] = "what is on: a layer has to be faster than that"
     return replace(checked, why=said, left_out=tuple(left_out), on=top)
-
-
-def _clash(on: Candidate, more: Candidate) -> str:
-    """Why one candidate cannot come on top of the other, empty where it can."""
-    ours, theirs = _changes(on), _changes(more)
-    keys = sorted(key for key in ours.keys() & theirs.keys() if ours[key] != theirs[key])
-    return f"sets {', '.join(keys)} otherwise than {on.name}, which is on" if keys else ""
 
 
 def _changes(candidate: Candidate) -> dict[str, Any]:

@@ -10,6 +10,7 @@ finds, so a request names one at most.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -23,12 +24,7 @@ from compilegate.domain.facts import parts
 from compilegate.domain.planning.arms import ArmPlan
 from compilegate.domain.planning.rounds import speed_job_seconds
 from compilegate.domain.workload.model import BASELINE, Framework, Training, Workload, job_seconds
-from compilegate.domain.workload.names import (
-    PARTITIONING,
-    PRIVATE_IMAGE,
-    TAG_PREFIXES,
-    metric_regex,
-)
+from compilegate.domain.workload.names import METRIC_LINE, PARTITIONING, PRIVATE_IMAGE, TAG_PREFIXES
 
 # The sections of a CreateTrainingJob request, and what a deployment fixes for all of them.
 
@@ -392,7 +388,8 @@ def _request(
             **_registry(arm.image, context.site.rules),
             "EnableSageMakerMetricsTimeSeries": True,
             "MetricDefinitions": [
-                {"Name": name, "Regex": metric_regex(name)} for name in dict.fromkeys(names)
+                {"Name": name, "Regex": METRIC_LINE.format(re.escape(name))}
+                for name in dict.fromkeys(names)
             ],
         },
         "HyperParameters": {name: json.dumps(value) for name, value in all_values.items()},

@@ -9,6 +9,7 @@ new workload files and new trials are checked for that: what a deployment has st
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sized
 from typing import Any
 
@@ -26,7 +27,7 @@ from compilegate.domain.expected import Reading
 from compilegate.domain.naming import LAUNCHER
 from compilegate.domain.service_limits import Shapes, violations
 from compilegate.domain.workload.model import BASELINE, Workload
-from compilegate.domain.workload.names import PARTITIONING, metric_regex
+from compilegate.domain.workload.names import METRIC_LINE, PARTITIONING
 from compilegate.domain.workload.quality import LISTED, Metric
 
 # Field of the workload file, the value, its shape in the model.
@@ -121,7 +122,7 @@ def _limited(workload: Workload) -> Iterator[Limited]:
         metrics |= {f"quality.{listed}[{index}]": one for index, one in every}
     for place, one in metrics.items():
         yield f"{place}.metric", one.metric, "MetricName"
-        yield f"{place}.metric", metric_regex(one.metric), "MetricRegex"
+        yield f"{place}.metric", METRIC_LINE.format(re.escape(one.metric)), "MetricRegex"
 
 
 def _hyperparameters(place: str, values: Mapping[str, Any], entry_point: str) -> Iterator[Limited]:

@@ -35,7 +35,8 @@ TAG_PREFIXES = ("aws:", "compilegate:")
 # ``[1,0]<stdout>:`` as Open MPI writes it, ``[1,mpirank:0,algo-1]<stdout>:`` as the container
 # toolkit rewrites that (process.py of sagemaker-training 5.1.1); Open MPI 5 adds a space.
 PROGRESS_LINE = r"^(?:\[[^\]]*\]<stdout>: ?)?compilegate "
-_NUMBER = r"([-+0-9.eE]+|nan|inf)"
+# How SageMaker finds a metric in what a job prints; its name, escaped, goes into the braces.
+METRIC_LINE = rf"{PROGRESS_LINE}.*\b{{}}=([-+0-9.eE]+|nan|inf)"
 
 _HYPERPARAMETER = re.compile(r"[A-Za-z0-9_][^\s=]*")
 _CHANNEL_IN_ENVIRONMENT = re.compile(r"[^A-Za-z0-9_]")
@@ -104,11 +105,6 @@ def hyperparameter_problems(values: Mapping[str, object]) -> Iterator[Problem]:
     if PARTITIONING in values and json_object(values[PARTITIONING]) is None:
         fix = """for example '{"partitions": 2}'"""
         yield PARTITIONING, "must be a JSON object in quotes", fix
-
-
-def metric_regex(name: str) -> str:
-    """How SageMaker finds a metric of that name in what a job prints."""
-    return rf"{PROGRESS_LINE}.*\b{re.escape(name)}={_NUMBER}"
 
 
 def environment_problems(names: Iterable[str]) -> Iterator[Problem]:

@@ -18,7 +18,6 @@ from compilegate.domain.production.savings import (
     NEAR_SECONDS,
     OPEN_SECONDS,
     Savings,
-    applied,
     failed,
     metric_of,
     problem_of,
@@ -330,10 +329,3 @@ def test_work_is_the_fewer_steps_with_what_each_held(
     result: dict[str, Any], work: tuple[float, ...] | None
 ) -> None:
     assert work == work_of(dataclasses.replace(production_run(1), result=result))
-
-
-@pytest.mark.parametrize(("recorded", "expected"), [(True, True), (False, False), (None, False)])
-def test_a_change_was_applied_where_the_run_says_so(recorded: object, expected: bool) -> None:
-    run = dataclasses.replace(production_run(1), result={"applied": recorded})
-
-    assert expected is applied(run)
