@@ -338,8 +338,8 @@ class Guards:
 
     def _named(self, test: ast.expr) -> bool:
         if _is_setting(test):  # of another file: whether it is on is not known
-            known = self._options.value(test) is not UNKNOWN
-            return not known or bool(NOW_AND_THEN.search(last_name(test)))
+            unset = self._options.value(test) is UNKNOWN
+            return unset or bool(NOW_AND_THEN.search(last_name(test)))
         node = test.func if isinstance(test, ast.Call) else test
         if isinstance(test, ast.Call) and last_name(node) in ("len", "isinstance", "hasattr"):
             return False
