@@ -111,6 +111,20 @@ def test_a_run_without_evaluations_has_no_time_to_the_target() -> None:
     assert "target_unmeasured" == judge(doc).reasons[0].code
 
 
+@pytest.mark.parametrize("share", [1.0, 0.6])
+def test_an_arm_that_looks_more_often_may_see_the_target_by_chance(share: float) -> None:
+    """Also where its runs end at the target, after fewer evaluations than the baseline's."""
+    doc = trial()
+    doc["quality"]["early_stopping"] = True
+    for run in runs(doc, "baseline"):
+        run["steps"] = 2000
+    for run in runs(doc, "compile"):
+        seen = evaluations(505.0, 3.0)
+        run |= {"evaluations": seen[: int(share * len(seen))], "steps": share * 2000}
+
+    assert "target_unmeasured" == judge(doc).reasons[0].code
+
+
 @pytest.mark.parametrize("reached", [2, 3])
 def test_three_runs_of_each_arm_have_to_reach_it(reached: int) -> None:
     decision = judge(trial((*LATER[:reached], *[None] * (5 - reached))))

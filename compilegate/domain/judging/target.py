@@ -8,6 +8,9 @@ the two, the baseline's with the earlier one, and the speed-up is what evaluatio
 
     D = mean(ln earlier(B)) - mean(ln later(C))
 
+A metric that fluctuates is there by chance the sooner the more often it is looked at, so that a
+candidate that evaluates more often than the baseline in a run of its plan proves nothing.
+
 A run that misses the target is censored. The baseline's counts with its last evaluation, before
 which it was not there. When the candidate's would have been there is not known, so that a candidate
 that misses once is not promoted. The arms may vary each by its own, so that the variance of D is
@@ -25,8 +28,9 @@ from __future__ import annotations
 import math
 from itertools import takewhile
 
+from compilegate.domain.arithmetic import mean
 from compilegate.domain.judging.evidence import Arm, Evidence, FullRun, finished
-from compilegate.domain.judging.run_work import ComparableWalls
+from compilegate.domain.judging.run_work import ComparableWalls, steps_of
 from compilegate.domain.optional import without_none
 from compilegate.domain.reasons import Reason
 from compilegate.domain.workload.model import BASELINE
@@ -36,6 +40,8 @@ OTHER_STEPS = frozenset({"batch_size", "learning_rate", "hyperparameters", "entr
 # Runs of each arm that have to reach the target, before their spread is known.
 LEAST_REACHED = 3
 TOO_FEW = "target_few_runs"
+# A last evaluation more or less is as often.
+AS_OFTEN = 1.1
 
 
 def timed_to_target(candidate: Arm, evidence: Evidence) -> bool:
@@ -74,6 +80,12 @@ def log_times_to_target(arm: Arm, evidence: Evidence) -> list[float]:
     return list(map(math.log, TimesToTarget(arm, evidence).of(arm.full_runs)))
 
 
+def _looks(arm: Arm) -> float:
+    """Evaluations of a run of the arm's planned steps, on average."""
+    planned, runs = arm.steps_or_one, finished(arm.quality)
+    return mean([len(run.evaluations) * planned / (steps_of(run) or planned) for run in runs])
+
+
 def target_problem(candidate: Arm, evidence: Evidence) -> Reason | None:
     """What keeps times to the target from deciding; None where nothing does, or walls decide."""
     if not timed_to_target(candidate, evidence):
@@ -90,6 +102,8 @@ def target_problem(candidate: Arm, evidence: Evidence) -> Reason | None:
         code, text = TOO_FEW, f"no run of each arm has been timed to {words} yet"
     elif not all(run.evaluations for made in runs for run in made):
         code, text = "target_unmeasured", "a full run recorded no evaluation"
+    elif _looks(candidate) > AS_OFTEN * _looks(evidence.baseline):
+        code, text = "target_unmeasured", "it is evaluated more often than the baseline"
     elif not ours + theirs:
         code, text = "target_unreached", f"no run has reached {words}"
     elif ours < len(runs[0]):
