@@ -100,6 +100,7 @@ class JobRoles(Construct):
         arn = self.policy.managed_policy_arn
         boundary = self._settings.permissions_boundary or arn
         bounded = {"StringEquals": {"iam:PermissionsBoundary": boundary}}
+        # "application" is a tag of what ran before the deployment, and may still run.
         tags = [
             naming.ROLE_TAG_WORKLOAD, naming.TAG_DEPLOYMENT, "application", *self._settings.tags,
         ]  # fmt: skip

@@ -68,7 +68,9 @@ class CompilegateStack(Stack):
         )
         self._notifications.watch(watched)
         Dashboard(self, "Dashboard", stage=settings.stage, watched=watched)
-        Tags.of(self).add("application", "compilegate")
+        # IAM, unlike others, takes keys that differ by case for one, and refuses both.
+        if "application" not in {key.casefold() for key in settings.tags}:
+            Tags.of(self).add("application", "compilegate")
         Tags.of(self).add(naming.TAG_DEPLOYMENT, settings.stage)
         follow_rules(self, settings)
         self._output(evaluate, train, schedules)

@@ -181,7 +181,6 @@ class IamJobRoles:
             **self._settings.tags,
             naming.ROLE_TAG_WORKLOAD: workload,
             naming.TAG_DEPLOYMENT: self._settings.stage,
-            "application": naming.STACK_PREFIX,
         }
         create = partial(
             unless,
@@ -214,8 +213,9 @@ class IamJobRoles:
         ]
         for name in roles[:LOOKED_AT]:
             role = self._role(name) or {}
+            own = _by_key(role.get("Tags", ())).get(naming.TAG_DEPLOYMENT) == self._settings.stage
             used = role.get("RoleLastUsed", {}).get("LastUsedDate", role.get("CreateDate"))
-            if used and datetime.now(UTC) - used > IDLE:
+            if own and used and datetime.now(UTC) - used > IDLE:
                 call = partial(unless, ("NoSuchEntity",))  # another execution may do the same
                 attached = call(self._iam.list_attached_role_policies, RoleName=name) or {}
                 for one in attached.get("AttachedPolicies", ()):

@@ -22,10 +22,10 @@ BUCKET = re.compile(r"(?!.*\.\.)[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
 SUBNET = re.compile(r"subnet-[0-9a-f]+")
 SECURITY_GROUP = re.compile(r"sg-[0-9a-f]+")
 KEY_ARN = re.compile(r"arn:aws[a-z-]*:kms:[a-z0-9-]+:\d{12}:key/[a-zA-Z0-9-]+")
-# What IAM takes (its service model: arnType, roleNameType, pathType). One that ended with a dash
-# would be read as the beginning of an ARN (naming.job_role_arn).
+# What IAM takes (its service model: arnType, roleNameType, pathType). With a dash at the end it
+# would be the beginning of an ARN (naming.job_role_arn); {workload} alone is every role there is.
 JOB_ROLE_ARN = re.compile(
-    r"arn:aws[a-z-]*:iam::\d{12}:role/[\w+=,.@/-]*(\{workload\}[\w+=,.@-]*)?(?<!-)"
+    r"arn:aws[a-z-]*:iam::\d{12}:role/(?!\{workload\}$)[\w+=,.@/-]*(\{workload\}[\w+=,.@-]*)?(?<!-)"
 )
 POLICY_ARN = re.compile(r"arn:aws[a-z-]*:iam::(\d{12}|aws):policy/[\w+=,.@/-]+")
 ROLE_PREFIX = re.compile(r"[\w+=,.@-]{1,20}")

@@ -52,7 +52,7 @@ def test_a_role_follows_the_deployments_path_prefix_boundary_and_tags(iam: Any) 
     names = f"arn:aws:iam::{ACCOUNT}:role/ml/team/x-prod-us-east-1-"
     settings = Settings(
         "prod", "us-east-1", names, job_policy=jobs, job_boundary=boundary,
-        tags={"cost-centre": "1", "compilegate-workload": "victim"},
+        tags={"cost-centre": "1", "compilegate-workload": "victim", "Application": "risk"},
     )  # fmt: skip
     IamJobRoles(iam, settings).ensure("bert-docs")
     IamJobRoles(iam, settings).ensure("bert-docs")
@@ -65,6 +65,8 @@ def test_a_role_follows_the_deployments_path_prefix_boundary_and_tags(iam: Any) 
     assert [jobs] == [one["PolicyArn"] for one in attached]
     # What separates workloads is not the deployment's to replace.
     assert ("1", "bert-docs") == (tags["cost-centre"], tags["compilegate-workload"])
+    # IAM refuses two keys that differ by case alone.
+    assert ["risk"] == [tags[name] for name in tags if name.lower() == "application"]
 
 
 def test_roles_that_are_provided_are_left_alone() -> None:
@@ -109,9 +111,13 @@ def test_an_idle_role_makes_room_where_the_quota_is_used_up(
     arn = policy(iam)
     for workload in idle:
         roles(iam, arn).ensure(workload)
-    for name, path in (("prod-us-east-1-x", "/"), ("test-us-east-1-x", "/compilegate/")):
+    foreign = [
+        ("prod-us-east-1-x", "/"), ("test-us-east-1-x", "/compilegate/"),
+        ("prod-us-east-1-0", "/compilegate/"),  # of the deployment's form, made by somebody else
+    ]  # fmt: skip
+    for name, path in foreign:
         iam.create_role(RoleName=name, Path=path, AssumeRolePolicyDocument=POLICY)
-    full = Full(iam, {**idle, "x": 400, "test-us-east-1-x": 400})
+    full = Full(iam, {**idle, "x": 400, "test-us-east-1-x": 400, "0": 400})
     if deleted:
         roles(full, arn).ensure("bert-docs")
         assert_bounded(iam, arn)

@@ -14,6 +14,8 @@ BOUNDARY = f"arn:aws:iam::{ACCOUNT}:policy/Boundary"
 VPC = {
     "subnet_ids": ["subnet-0123456789abcdef0"], "security_group_ids": ["sg-0123456789abcdef0"],
 }  # fmt: skip
+# The second replaces a tag of the stack's own: IAM refuses two keys that differ by case alone.
+TAGS = {"cost-centre": "1", "Application": "risk"}
 PROVIDED = f"arn:aws:iam::{ACCOUNT}:role/ml/train-{{workload}}"
 # What CloudFormation tags nowhere: a part of something else, or without tags of its own.
 WITHOUT_TAGS = {
@@ -28,7 +30,7 @@ def governed(synthesise):
     """The assembly of an organisation that demands everything, and makes no job's role itself."""
     return synthesise(
         permissions_boundary=BOUNDARY, role_prefix="ml-", role_path="/ml/",
-        tags={"cost-centre": "1"}, bootstrap_qualifier="mine", functions_vpc=VPC,
+        tags=TAGS, bootstrap_qualifier="mine", functions_vpc=VPC,
     )  # fmt: skip
 
 
@@ -79,7 +81,10 @@ def test_every_resource_and_the_stack_itself_have_the_tags(governed):
     }
 
     assert WITHOUT_TAGS == untagged
-    assert {"cost-centre": "1"} == manifest["properties"]["tags"]
+    assert TAGS == manifest["properties"]["tags"]
+    for role in template.properties("AWS::IAM::Role"):
+        keys = [one["Key"].lower() for one in role["Tags"]]
+        assert len(keys) == len(set(keys))
 
 
 def test_every_function_is_in_the_network_and_may_make_its_interfaces(governed):

@@ -35,7 +35,11 @@ WRONG = {
     "functions_vpc": ["vpc-1"],
     "jobs": ["isolated"],
     "job_roles": ["mine"],
-    "job_role_arn": ["role/mine", "arn:aws:iam::111122223333:role/ml-"],
+    "job_role_arn": [
+        "role/mine",
+        "arn:aws:iam::111122223333:role/ml-",
+        "arn:aws:iam::111122223333:role/{workload}",  # every role of the account
+    ],
     "permissions_boundary": ["Boundary"],
     "role_prefix": ["a b", "x" * 21],
     "role_path": ["ml", "/ml"],
