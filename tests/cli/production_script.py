@@ -9,7 +9,7 @@ from typing import Any
 from compilegate.cli.common.cloud import Cloud
 from compilegate.domain import naming
 from compilegate.domain.production.registration import injected_fault
-from compilegate.domain.records.production import ProductionRun
+from compilegate.domain.records.production import METRIC_NAME, ProductionRun
 from compilegate.domain.workload.model import BASELINE
 from compilegate.usecases.production.begin_run import begin_run, load_begun
 from compilegate.usecases.production.review_production import review_production
@@ -77,6 +77,7 @@ class Production:
             status="Completed" if finished else "Failed",
             details={"scheduled": begun.scheduled, "spec_key": begun.spec_key},
             result={
+                METRIC_NAME: "eval_loss",  # the trial's, as its evidence says
                 "metric": METRIC + SPREAD * (-1) ** self.nights + lost if finished else None,
                 "wall_seconds": WALLS[begun.arm] if finished else None, "finished": finished,
                 "applied": True if begun.arm != BASELINE else None, "seed": begun.seed,
