@@ -297,6 +297,21 @@ def test_a_bucket_that_exists_must_do_what_the_stacks_own_would(
     configure(tmp_path, None, bucket_name="data-of-ours", existing_bucket=True, customer_key=key)
     assert {} == severities(invoke(*ask))
 
+    # The managed key of S3 is one that every role may use; these rules expire a part alone.
+    encrypt["KMSMasterKeyID"] = f"arn:aws:kms:{REGION}:{ACCOUNT}:alias/aws/s3"
+    s3.put_bucket_encryption(
+        Bucket="data-of-ours",
+        ServerSideEncryptionConfiguration={
+            "Rules": [{"ApplyServerSideEncryptionByDefault": encrypt}]
+        },
+    )
+    some = {"Tag": {"Key": "a", "Value": "b"}}
+    rules = [{"ID": "x", "Status": "Enabled", "Filter": some, "Expiration": {"Days": 30}}]
+    s3.put_bucket_lifecycle_configuration(
+        Bucket="data-of-ours", LifecycleConfiguration={"Rules": rules}
+    )
+    assert {"bucket_without_expiry": "warn"} == severities(invoke(*ask))
+
 
 def test_ids_of_another_account_and_a_subnet_that_is_full(aws: Any) -> None:
     vpc = Vpc(aws("ec2"), cidr="10.0.0.0/28")

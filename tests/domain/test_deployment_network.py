@@ -175,13 +175,14 @@ def test_every_code_has_the_same_keys_and_a_severity() -> None:
 def test_functions_need_a_way_to_every_service_that_they_call() -> None:
     closed = replace(SOUND, endpoints=(S3, Endpoint("ssm", False, private_dns=True)))
 
-    def missing(network: Network, *, makes_roles: bool) -> list[str]:
-        found = examine_functions_network(network, makes_roles=makes_roles)
+    def missing(network: Network, *, makes_roles: bool, keeps_logs: bool = False) -> list[str]:
+        found = examine_functions_network(network, makes_roles=makes_roles, keeps_logs=keeps_logs)
         return [one.message.split(" cannot reach ")[1].split(":")[0] for one in found]
 
     others = ["dynamodb", "sagemaker.api", "states", "sns"]
     assert others == missing(closed, makes_roles=False)
     assert [*others, "iam"] == missing(closed, makes_roles=True)
+    assert [*others, "logs"] == missing(closed, makes_roles=False, keeps_logs=True)
     assert [] == missing(replace(closed, subnets=(NAT,)), makes_roles=True)
 
 

@@ -179,7 +179,10 @@ def _functions(account: Account, _demands: Sequence[Demand]) -> Iterable[Reason]
         return []
     ids = VpcSetting(settings.functions_vpc.subnet_ids, settings.functions_vpc.security_group_ids)
     network = reading.read_network(account.client("ec2"), ids)
-    return examine_functions_network(network, makes_roles=settings.job_roles != PROVIDED)
+    return examine_functions_network(
+        network, makes_roles=settings.job_roles != PROVIDED,
+        keeps_logs=settings.training_log_retention_days is not None,
+    )  # fmt: skip
 
 
 def _jobs(account: Account, demands: Sequence[Demand]) -> Iterable[Reason]:

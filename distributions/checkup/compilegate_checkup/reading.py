@@ -22,6 +22,8 @@ from compilegate_checkup.rules import (
 # Where CDK's bootstrap stack writes its version, and the qualifier of CDK's default synthesizer.
 BOOTSTRAP_PARAMETER = "/cdk-bootstrap/{qualifier}/version"
 DEFAULT_QUALIFIER = "hnb659fds"
+# What S3 encrypts with for every role of the account.
+MANAGED_KEY = "alias/aws/s3"
 # Filters, and the field that each is about.
 FILTERS = {"subnet-id": "SubnetId", "group-id": "GroupId", "vpc-id": "VpcId"}
 # What a route may lead to, in DescribeRouteTables.
@@ -53,18 +55,21 @@ def bucket(s3: Any, name: str) -> Bucket | None:
         return None
     encryption = s3.get_bucket_encryption(Bucket=name)["ServerSideEncryptionConfiguration"]
     default = encryption["Rules"][0]["ApplyServerSideEncryptionByDefault"]
+    key = str(default.get("KMSMasterKeyID", ""))
     rules = unless(
         ("NoSuchLifecycleConfiguration",), s3.get_bucket_lifecycle_configuration, Bucket=name
     )
     expiring = [
         rule.get("Filter", {}).get("Prefix", rule.get("Prefix", ""))
         for rule in (rules or {}).get("Rules", ())
-        if "Expiration" in rule and rule["Status"] == "Enabled"
+        if {"Days", "Date"} & {*rule.get("Expiration", ())}
+        and rule["Status"] == "Enabled"
+        and {*rule.get("Filter", ())} <= {"Prefix"}
     ]
     return Bucket(
         region=str(head.get("BucketRegion") or s3.meta.region_name),
         versioned=s3.get_bucket_versioning(Bucket=name).get("Status") == "Enabled",
-        key=str(default.get("KMSMasterKeyID", "")),
+        key="" if key.endswith(MANAGED_KEY) else key,
         expiring=tuple(expiring),
     )
 

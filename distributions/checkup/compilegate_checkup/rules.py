@@ -44,6 +44,8 @@ INTERFACES = ("ssm", "sagemaker.api", "states", "sns")
 # Called by functions that make roles. Its endpoint is of the whole partition, in one region of it:
 # https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_iam_vpc_endpoint_create.html
 OF_ROLES = "iam"
+# Called where the deployment sets how long the logs of training jobs are kept.
+OF_LOGS = "logs"
 ANYWHERE = "0.0.0.0/0"
 INTERNET_GATEWAY = "igw-"
 ALL_TRAFFIC = "-1"
@@ -226,10 +228,13 @@ def _to_s3(network: Network) -> Iterator[Reason]:
         yield reason("vpc_no_route_to_s3", names=", ".join(cut_off))
 
 
-def examine_functions_network(network: Network, *, makes_roles: bool) -> Iterator[Reason]:
+def examine_functions_network(
+    network: Network, *, makes_roles: bool, keeps_logs: bool
+) -> Iterator[Reason]:
     """Whether functions in this network reach the services that they call."""
     yield from _one_vpc(network)
-    needed = (*GATEWAYS, *INTERFACES, *((OF_ROLES,) if makes_roles else ()))
+    some = [(makes_roles, OF_ROLES), (keeps_logs, OF_LOGS)]
+    needed = (*GATEWAYS, *INTERFACES, *(service for called, service in some if called))
     missing = {service: _cut_off(network, service) for service in needed}
     for service, subnets in missing.items():
         if subnets:

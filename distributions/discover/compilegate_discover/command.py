@@ -71,7 +71,8 @@ class Folder:
         try:
             document = json.loads(index.read_text(encoding="utf-8"))
             is_own = (document["schema"], document["kind"]) == (SCHEMA, KIND)
-            by_name = {row["name"]: row for row in document["workloads"]} if is_own else None
+            rows = [{**row, "signs": [*row["signs"]]} for row in document["workloads"]]
+            by_name = {row["name"]: row for row in rows} if is_own else None
         except FileNotFoundError:
             by_name = {}
         except (ValueError, KeyError, TypeError, OSError):

@@ -163,7 +163,13 @@ def test_a_run_that_was_stopped_goes_on_with_its_files(discover, tmp_path):
     assert ["written"] == [row["state"] for row in discover(account)["workloads"]]
 
 
-@pytest.mark.parametrize("content", ["{", "[]", '{"schema": 1, "kind": "x", "workloads": []}'])
+@pytest.mark.parametrize(
+    "content",
+    [
+        "{", "[]", '{"schema": 1, "kind": "x", "workloads": []}',
+        '{"schema": 1, "kind": "compilegate discover", "workloads": [{"name": "x"}]}',
+    ],
+)  # fmt: skip
 def test_another_index_is_refused(invoke, tmp_path, content):
     (tmp_path / "jobs").mkdir()
     (tmp_path / "jobs" / "discovered.json").write_text(content)
