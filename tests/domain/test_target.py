@@ -204,10 +204,12 @@ def test_a_probation_watches_the_time_to_the_target() -> None:
     doc = {**trial(), "phase": "probation", "promoted": "compile"}
     watch(doc, metric=0.95, wall_seconds=WALL, evaluations=evaluations(700.0, 5.0))
     watch(doc, metric=0.95, wall_seconds=WALL)
+    watch(doc, metric=0.95, wall_seconds=WALL, evaluations=evaluations(None, 5.0))
     evidence = read_evidence(doc)
     monitor = speed_monitor(evidence, evidence.promoted_arm, None)
-    late, silent = evidence.promoted_arm.probation
+    late, silent, missed = evidence.promoted_arm.probation
 
     assert pytest.approx(-math.log(700.0)) == monitor.figure(late)
     assert monitor.figure(silent) is None
+    assert pytest.approx(-math.log(WALL)) == monitor.figure(missed), "it took at least as long"
     assert pytest.approx(math.log(800 / 505), rel=5e-3) == monitor.level
