@@ -71,7 +71,7 @@ class TimesToTarget(ComparableWalls):
         """None for a run that was not timed or has no such evaluation."""
         short = seconds_short(run, self._check.evidence)
         later = [seconds for seconds, _ in run.evaluations[len(short) :]]
-        # One of the candidate that missed took longer than this, which production's watch has to see.
+        # A miss of the candidate took longer than this, which the watch of production has to see.
         own = short[-1:] if self._arm.name == BASELINE else (later[:1] or short[-1:])
         return own[0] if own and run.finished and run.wall_seconds else None
 
