@@ -125,6 +125,17 @@ def test_an_arm_that_looks_more_often_may_see_the_target_by_chance(share: float)
     assert "target_unmeasured" == judge(doc).reasons[0].code
 
 
+@pytest.mark.parametrize("longer", [1.05, 1.2])
+def test_whole_runs_that_go_on_at_the_target_may_not_cost_more(longer: float) -> None:
+    doc = trial()
+    for run in runs(doc):
+        run["wall_seconds"] = longer * WALL
+    decision = judge(doc)
+
+    assert (longer < 1.1) is (decision.verdict is Verdict.PROMOTE), words(decision)
+    assert (longer > 1.1) is ("full_run_disagrees" in codes(decision))
+
+
 @pytest.mark.parametrize("reached", [2, 3])
 def test_three_runs_of_each_arm_have_to_reach_it(reached: int) -> None:
     decision = judge(trial((*LATER[:reached], *[None] * (5 - reached))))

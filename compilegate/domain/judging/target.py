@@ -29,7 +29,7 @@ import math
 from itertools import takewhile
 
 from compilegate.domain.arithmetic import mean
-from compilegate.domain.judging.evidence import Arm, Evidence, FullRun, finished
+from compilegate.domain.judging.evidence import Arm, Evidence, FullRun, finished, walls
 from compilegate.domain.judging.run_work import ComparableWalls, steps_of
 from compilegate.domain.optional import without_none
 from compilegate.domain.reasons import Reason
@@ -40,8 +40,8 @@ OTHER_STEPS = frozenset({"batch_size", "learning_rate", "hyperparameters", "entr
 # Runs of each arm that have to reach the target, before their spread is known.
 LEAST_REACHED = 3
 TOO_FEW = "target_few_runs"
-# A last evaluation more or less is as often.
-AS_OFTEN = 1.1
+# A last evaluation more or less is as often, and a run that costs so much more costs as much.
+AS_OFTEN = AS_DEAR = 1.1
 
 
 def timed_to_target(candidate: Arm, evidence: Evidence) -> bool:
@@ -87,6 +87,13 @@ def _looks(arm: Arm) -> float:
     return mean([len(run.evaluations) * planned / (steps_of(run) or planned) for run in runs])
 
 
+def _is_dearer(candidate: Arm, evidence: Evidence) -> bool:
+    """Whether whole runs cost more than today's: those of a script that goes on at its target."""
+    own, base = (walls(arm.quality) for arm in (candidate, evidence.baseline))
+    ratio = mean(own) / mean(base) if own and base else 1.0
+    return ratio * evidence.price_ratio(candidate) > AS_DEAR
+
+
 def target_problem(candidate: Arm, evidence: Evidence) -> Reason | None:
     """What keeps times to the target from deciding; None where nothing does, or walls decide."""
     if not timed_to_target(candidate, evidence):
@@ -111,6 +118,8 @@ def target_problem(candidate: Arm, evidence: Evidence) -> Reason | None:
         code, text = "target_missed", f"{counts} reached {words}"
     elif list(map(len, known)) != list(map(len, runs)):
         code, text = "target_unmeasured", f"a run recorded no evaluation before {words}"
+    elif _is_dearer(candidate, evidence):
+        code, text = "full_run_disagrees", f"whole runs that go on after {words} cost more"
     elif min(ours, theirs) < LEAST_REACHED:
         code, text = TOO_FEW, f"{counts} reached {words}, {LEAST_REACHED} of each are needed"
     else:
