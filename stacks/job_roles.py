@@ -71,6 +71,7 @@ class JobRoles(Construct):
                 *_images(self, settings),
                 *_logs_and_metrics(self),
                 *_network(settings),
+                *_registry(settings),
             ],
         )
         self.policy.apply_removal_policy(RemovalPolicy.RETAIN)
@@ -231,6 +232,15 @@ def _logs_and_metrics(scope: Construct) -> Statements:
             {"StringEquals": {"cloudwatch:namespace": TRAINING_LOGS}},
         ),
     ]
+
+
+def _registry(settings: Settings) -> Statements:
+    """SageMaker signs in to a registry outside of ECR as the job's role.
+
+    https://docs.aws.amazon.com/sagemaker/latest/dg/docker-containers-adapt-your-own-private-registry-authentication.html
+    """
+    function = settings.jobs.registry_credentials
+    return [allow(["lambda:InvokeFunction"], [function])] if function else []
 
 
 def _network(settings: Settings) -> Statements:

@@ -16,6 +16,7 @@ VPC = {
 }  # fmt: skip
 # The second replaces a tag of the stack's own: IAM refuses two keys that differ by case alone.
 TAGS = {"cost-centre": "1", "Application": "risk"}
+SIGNS_IN = f"arn:aws:lambda:us-east-1:{ACCOUNT}:function:registry"
 PROVIDED = f"arn:aws:iam::{ACCOUNT}:role/ml/train-{{workload}}"
 # What CloudFormation tags nowhere: a part of something else, or without tags of its own.
 WITHOUT_TAGS = {
@@ -31,6 +32,7 @@ def governed(synthesise):
     return synthesise(
         permissions_boundary=BOUNDARY, role_prefix="ml-", role_path="/ml/",
         tags=TAGS, bootstrap_qualifier="mine", functions_vpc=VPC,
+        jobs={"registry_credentials": SIGNS_IN},
     )  # fmt: skip
 
 
@@ -108,6 +110,14 @@ def test_the_checkup_knows_every_service_that_functions_call(template):
 
     known = {name.partition(".")[0] for name in (*GATEWAYS, *INTERFACES, OF_ROLES)}
     assert called == known | by_lambda | by_storage | without_quotas
+
+
+def test_jobs_may_call_the_function_that_signs_in_to_their_registry(governed):
+    """As the job's role: SageMaker calls it for the job."""
+    (policy,) = load(governed).properties("AWS::IAM::ManagedPolicy")
+
+    calls = {"Action": "lambda:InvokeFunction", "Effect": "Allow", "Resource": SIGNS_IN}
+    assert calls in policy["PolicyDocument"]["Statement"]
 
 
 def test_another_bootstrap_stack_deploys(governed):
