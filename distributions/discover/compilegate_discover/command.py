@@ -346,7 +346,8 @@ def _keep(document: Document, folder: Folder) -> None:
     page = folder.path / PAGE
     kept = json.dumps({**document, "workloads": [*_all(document, folder)]}, indent=1)
     write_whole(folder.path / INDEX, f"{kept}\n".encode())
-    if page.exists() and PAGE_MARK not in page.read_text(encoding="utf-8", errors="replace"):
+    text = page.read_text(encoding="utf-8", errors="replace") if page.is_file() else ""
+    if page.exists() and PAGE_MARK not in text:
         document["notes"].append(f"{page} is not of discover and stays as it is")
     else:
         write_whole(page, render(document).encode())

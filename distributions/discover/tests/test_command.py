@@ -142,8 +142,10 @@ def test_a_file_without_our_mark_is_left_and_said(discover, tmp_path, content):
 
 def test_a_folder_of_a_files_name_is_left(discover, tmp_path):
     (tmp_path / "jobs" / "bert-docs.yaml").mkdir(parents=True)
+    (tmp_path / "jobs" / "discovered.html").mkdir()
     document = discover(AccountInMemory({REGION: bert()}))
     assert ["left"] == [row["state"] for row in document["workloads"]]
+    assert [True, True] == ["stays as it is" in note for note in document["notes"]]
 
 
 def test_a_file_that_is_no_yaml_any_more_is_left(discover, tmp_path):
