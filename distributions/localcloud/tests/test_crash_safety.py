@@ -143,18 +143,22 @@ def test_emulator_that_does_not_answer_is_ended_all_the_same(detached, monkeypat
     assert wait_for_none(state.run_id) == []
 
 
+def of_process(pid, what):
+    """What the system says of a process; nothing of one that has ended meanwhile."""
+    try:
+        return Path(f"/proc/{pid}/{what}").read_bytes()
+    except OSError:
+        return b""
+
+
 def test_killed_supervisor_does_not_let_its_job_run_on(cloud, trainer):
     name = trainer.start("import time\nprint('up', flush=True)\ntime.sleep(99)")
     trainer.wait_until_training(name)
     time.sleep(0.3)
-    processes = [
-        pid
-        for pid in marked_processes(cloud.state().run_id)
-        if f"COMPILEGATE_LOCAL_JOB={name}".encode() in Path(f"/proc/{pid}/environ").read_bytes()
-    ]
-    supervisor = next(
-        pid for pid in processes if b"supervisor.py" in Path(f"/proc/{pid}/cmdline").read_bytes()
-    )
+    own = f"COMPILEGATE_LOCAL_JOB={name}".encode()
+    marked = marked_processes(cloud.state().run_id)
+    processes = [pid for pid in marked if own in of_process(pid, "environ")]
+    supervisor = next(pid for pid in processes if b"supervisor.py" in of_process(pid, "cmdline"))
     os.kill(supervisor, signal.SIGKILL)
     job = trainer.wait(name)
 
