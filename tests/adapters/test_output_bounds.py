@@ -41,13 +41,15 @@ import json, resource, sys, time
 from compilegate.adapters.job_outputs import StoredOutputs
 from compilegate.adapters.stores import Fetched
 from compilegate.domain.errors import InvalidEvidenceError
+from compilegate.domain.workload.quality import Quality
 
 def fetch(uri):
     return Fetched(int(sys.argv[2]), open(uri, "rb"))
 
 read = getattr(StoredOutputs(fetch), sys.argv[3])
+quality = [Quality(name, "minimize", 0.1) for name in sys.argv[4:]]
 try:
-    read(sys.argv[1], "j", *sys.argv[4:])
+    read(sys.argv[1], "j", *quality)
     end = "read"
 except InvalidEvidenceError as error:
     end = str(error)

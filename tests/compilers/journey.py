@@ -114,7 +114,7 @@ def launched() -> str:
     Path("script.py").write_text(SCRIPT)
     settings, others = arguments.parse(["--script", "script.py", "--compiler", NAME])
     try:
-        Launch(settings, others, SimpleNamespace()).run()
+        Launch(settings, others, SimpleNamespace(evaluated=None)).run()
     except CompilerUnavailableError as error:
         return str(error)
     return "started"
