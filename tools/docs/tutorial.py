@@ -2,8 +2,9 @@
 
 ``python -m tools.docs.tutorial`` (``make tutorial``) goes through docs/tutorial.md in a new folder:
 it writes the script, changes the file as each ``diff`` says, runs each command, and keeps every
-output with its date in ``docs/examples/tutorial.json``. From there it gets into the page, but for
-what commands print that only read files: that is today's.
+output with its date in ``docs/examples/tutorial.json``, beside the first also the file that it
+wrote. From there it gets into the page, but for what ``check`` prints, which only reads files: that
+is today's.
 """
 
 from __future__ import annotations
@@ -29,10 +30,11 @@ from tools.docs.markdown import between
 
 PAGE, RECORDED = ROOT / "docs" / "tutorial.md", EXAMPLES / "tutorial.json"
 SCRIPT, FILE = "src/forecast.py", "forecast.yaml"
+SHOWN = "/home/you/tutorial"  # in place of the folder's own name
 BLOCK = re.compile(
     r"(?P<start>^```(?P<kind>python|diff|console)\n)(?P<text>.*?)(?P<end>^```$)", re.M | re.S
 )
-AT_ONCE = re.compile(r"compilegate (?P<words>(?:init|check) [^|>]*)")
+AT_ONCE = re.compile(r"compilegate (?P<words>check [^|>]*)")
 HINT = "the page has another command than its recording: make tutorial"
 
 
@@ -85,6 +87,8 @@ def with_recording(page: str) -> str:
         kept = next(commands)
         if kept["command"] != command:
             raise ValueError(f"{command}: {HINT}")
+        if "file" in kept:
+            Path(FILE).write_text(kept["file"])
         quick = AT_ONCE.fullmatch(command)
         return output_of(quick["words"], None, None) if quick else kept["output"]
 
@@ -121,7 +125,8 @@ def in_a_shell(folder: Path) -> Callable[[str], dict[str, Any]]:
             ["/bin/bash", "-c", command], cwd=folder, env=environment, stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False,
         )  # fmt: skip
-        lines = "".join(f"{line.rstrip()}\n" for line in done.stdout.splitlines())
+        printed = done.stdout.replace(str(folder), SHOWN)
+        lines = "".join(f"{line.rstrip()}\n" for line in printed.splitlines())
         seconds = round(time.monotonic() - began, 1)
         return {
             "command": command, "exit_code": done.returncode, "seconds": seconds, "output": lines,
@@ -136,6 +141,8 @@ def record(page: str, folder: Path) -> dict[str, Any]:
 
     def shown(command: str) -> Any:
         done = run(command)
+        if command.startswith("compilegate first "):
+            done["file"] = (folder / FILE).read_text()
         print(f"$ {command}  # {done['seconds']:.0f} s, exit code {done['exit_code']}")  # noqa: T201
         print(done["output"], flush=True)  # noqa: T201
         return done
