@@ -96,13 +96,13 @@ def main() -> None:
         wanted = script.long and arguments.only in script.name and "long" not in result
         if not wanted or result.get("outcome") != "answer":
             continue
-        found = compared(
+        measured = compared(
             script, arguments.repositories.resolve(), python, arguments.seconds, result
         )
-        print(script.name, found, flush=True)
-        if found:
+        print(script.name, measured, flush=True)
+        if measured:
             results = json.loads(RESULTS.read_text())
-            results[script.name]["long"] = found
+            results[script.name]["long"] = measured
             RESULTS.write_text(json.dumps(results, indent=1, sort_keys=True) + "\n")
             page.write()
 

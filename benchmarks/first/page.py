@@ -58,8 +58,8 @@ def _lacked(result: Result) -> str:
 def _short(name: str) -> str:
     """Repository, path, and enough of the arguments to tell two runs of one script apart."""
     repository, path, *words = name.split()
-    told = next((one for one in words if one in ("--use-optimizer", "--compile=False")), "")
-    return " ".join(part for part in (repository, path, told) if part)
+    variant = next((one for one in words if one in ("--use-optimizer", "--compile=False")), "")
+    return " ".join(part for part in (repository, path, variant) if part)
 
 
 def _long(results: Mapping[str, Result]) -> str:

@@ -173,17 +173,17 @@ def _shown(world: OnNodes) -> Measured:
     return Measured("ml.g5.xlarge", whole_job=whole, block=sample_of(ratios))
 
 
-def figures(nodes: Nodes, found: Sequence[tuple[bool, int, float]]) -> Mapping[str, Any]:
+def figures(nodes: Nodes, played: Sequence[tuple[bool, int, float]]) -> Mapping[str, Any]:
     """Shares in per cent, means of runs and hours, of the trials that promoted and of all."""
-    promoted = [one for one in found if one[0]]
-    share, count = len(promoted) / len(found), len(found)
+    promoted = [one for one in played if one[0]]
+    share, count = len(promoted) / len(played), len(played)
     return {
         "cell": nodes.name, "trials": count, "judge": judge_name(),
         "promoted_percent": round(100 * share, 2),
         "se": round(100 * math.sqrt(share * (1 - share) / count), 2),
         "runs_of_promoted": round(float(np.mean([n for _, n, _ in promoted])), 2)
         if promoted else None,
-        "hours_of_full_runs": round(float(np.mean([hours for *_, hours in found])), 2),
+        "hours_of_full_runs": round(float(np.mean([hours for *_, hours in played])), 2),
     }  # fmt: skip
 
 
@@ -217,8 +217,8 @@ def main() -> None:
     made = []
     with multiprocessing.Pool(options.jobs) as pool:
         for nodes in CELLS:
-            found = pool.map(play, [(nodes, index) for index in range(options.trials)], 5)
-            made.append(figures(nodes, found))
+            played = pool.map(play, [(nodes, index) for index in range(options.trials)], 5)
+            made.append(figures(nodes, played))
             print(made[-1], flush=True)
     RESULTS.write_text(json.dumps({"cells": made}, indent=1) + "\n")
     write_page(made)

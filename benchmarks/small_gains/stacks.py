@@ -134,22 +134,22 @@ def _layer(stack: Stack, index: int, below: int, rng: np.random.Generator) -> La
     return Layer(ending.verdict == "promote", runs, code)
 
 
-def figures(stack: Stack, found: Sequence[Sequence[Layer]]) -> Mapping[str, Any]:
+def figures(stack: Stack, played: Sequence[Sequence[Layer]]) -> Mapping[str, Any]:
     """Layers and runs of a stack on average, and shares of stacks in per cent."""
-    on = [sum(one.promoted for one in layers) for layers in found]
-    runs = [one.runs for layers in found for one in layers if one.promoted]
+    on = [sum(one.promoted for one in layers) for layers in played]
+    runs = [one.runs for layers in played for one in layers if one.promoted]
     # Trials whose candidate would take the whole stack to a margin or beyond: promoting is wrong.
     edge = [
         layer.promoted
-        for layers in found
+        for layers in played
         for place, layer in enumerate(layers)
         if (1 + sum(one.promoted for one in layers[:place])) * stack.loss >= 1 - 1e-9
     ]
     wrong = sum(edge) / len(edge) if edge else 0.0
-    codes = Counter(one.code for layers in found for one in layers if not one.promoted)
+    codes = Counter(one.code for layers in played for one in layers if not one.promoted)
     return {
         "cell": stack.name,
-        "stacks": len(found),
+        "stacks": len(played),
         "layers_on": round(float(np.mean(on)), 2),
         "stacks_by_layers": [on.count(count) for count in range(LAYERS + 1)],
         "speedup": round(float(np.mean([stack.gain**count for count in on])), 4),
@@ -204,8 +204,8 @@ def main() -> None:
         for stack in STACKS:
             if not stack.name.startswith(options.cells):
                 continue
-            found = pool.map(_play, [(stack, index) for index in range(options.trials)], 5)
-            cells[stack.name] = {**figures(stack, found), "judge": judge_name()}
+            played = pool.map(_play, [(stack, index) for index in range(options.trials)], 5)
+            cells[stack.name] = {**figures(stack, played), "judge": judge_name()}
             print(cells[stack.name], flush=True)
             ordered = [cells[one.name] for one in STACKS if one.name in cells]
             RESULTS.write_text(json.dumps({"cells": ordered}, indent=1) + "\n")

@@ -68,8 +68,8 @@ def test_a_job_of_the_second_that_has_not_ended_counts():
     (job, *_) = bert()
     job["CreationTime"] = NOW + timedelta(seconds=0.5)
     account = Account(AccountInMemory({REGION: [job]}).client, most=1)
-    found = account.jobs(REGION, NOW - timedelta(days=30), NOW + timedelta(seconds=0.9))
-    assert [job["TrainingJobName"]] == [one.name for one in found]
+    listed = account.jobs(REGION, NOW - timedelta(days=30), NOW + timedelta(seconds=0.9))
+    assert [job["TrainingJobName"]] == [one.name for one in listed]
 
 
 def test_the_file_has_what_was_read_and_check_says_what_is_left(discover, invoke, tmp_path):
