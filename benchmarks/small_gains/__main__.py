@@ -10,12 +10,9 @@ of cells that are played again in place of the old ones, and into the page.
 
 from __future__ import annotations
 
-import argparse
 import csv
-import json
 import math
-import multiprocessing
-import time
+import sys
 import zlib
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -28,16 +25,14 @@ import numpy.typing as npt
 
 from benchmarks.decision.driver import Driver
 from benchmarks.decision.play import NO_BUDGET
-from benchmarks.decision.provenance import judge_name
-from benchmarks.decision.quick import use_scipy
-from benchmarks.decision.tables import table
 from benchmarks.decision.truth import BASELINE, Arm, Steps, Workload
 from benchmarks.decision.world import FullRun, World
+from benchmarks.small_gains.command import play_cells, show
 from compilegate.domain.spreads import Measured, learn, sample_of
 from compilegate.domain.workload.model import Policy
 
 HERE = Path(__file__).parent
-RESULTS, PAGE = HERE / "results.json", HERE / "README.md"
+RESULTS = HERE / "results.json"
 SEED, PAST, CAMPAIGN = 41, 12, 4
 # Between campaigns of one code, and of blocks about whole jobs (root mean squares).
 BETWEEN, MISSED = 0.02, 0.0095
@@ -244,36 +239,12 @@ def write_page(cells: Sequence[Mapping[str, Any]]) -> None:
             f"{one['promoted_within_6_percent']:.0f}", f"{one['interval_covers_percent']:.1f}",
             str(one["trials"]),
         ])  # fmt: skip
-    begin, end = "<!-- begin gains -->", "<!-- end gains -->"
-    before, _, rest = PAGE.read_text().partition(begin)
-    after = rest.partition(end)[2]
-    PAGE.write_text(f"{before}{begin}\n{table(head, rows)}\n{end}{after}")
+    show("gains", head, rows)
 
 
 def main() -> None:
     """Play what was asked for."""
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.small_gains", description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )  # fmt: skip
-    parser.add_argument("--trials", type=int, default=400)
-    parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--cells", default="", help="those whose name begins so")
-    options = parser.parse_args()
-    use_scipy()
-    kept = json.loads(RESULTS.read_text()) if RESULTS.exists() else {"cells": []}
-    cells = {one["cell"]: one for one in kept["cells"]}
-    with multiprocessing.Pool(options.jobs) as pool:
-        for cell in CELLS:
-            if not cell.name.startswith(options.cells):
-                continue
-            began = time.monotonic()
-            found = pool.map(_play, [(cell, index) for index in range(options.trials)], 5)
-            cells[cell.name] = {**figures(cell, found), "judge": judge_name()}
-            print(cells[cell.name], f"{time.monotonic() - began:.0f} s", flush=True)
-            ordered = [cells[one.name] for one in CELLS if one.name in cells]
-            RESULTS.write_text(json.dumps({"cells": ordered}, indent=1) + "\n")
-            write_page(ordered)
+    play_cells(sys.modules[__name__], CELLS, _play, figures, trials=400)
 
 
 if __name__ == "__main__":

@@ -9,10 +9,8 @@ pairs.json and into the page.
 
 from __future__ import annotations
 
-import argparse
-import json
 import math
-import multiprocessing
+import sys
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -22,9 +20,6 @@ import numpy as np
 
 from benchmarks.decision.driver import Driver
 from benchmarks.decision.play import NO_BUDGET
-from benchmarks.decision.provenance import judge_name
-from benchmarks.decision.quick import use_scipy
-from benchmarks.decision.tables import table
 from benchmarks.decision.truth import BASELINE, Arm, Steps, Workload
 from benchmarks.decision.world import FullRun
 from benchmarks.small_gains.__main__ import (
@@ -32,13 +27,13 @@ from benchmarks.small_gains.__main__ import (
     LONGER,
     MISSED,
     MOST,
-    PAGE,
     SEED,
     STEPS,
     Cell,
     RealSeconds,
 )
 from benchmarks.small_gains.__main__ import read as read_data
+from benchmarks.small_gains.command import play_cells, show
 from compilegate.domain.decision import QualityStep
 from compilegate.domain.planning.estimate import STARTUP_HOURS
 from compilegate.domain.planning.plan import RUNS_OF_A_JOB
@@ -178,7 +173,7 @@ def figures(nodes: Nodes, played: Sequence[tuple[bool, int, float]]) -> Mapping[
     promoted = [one for one in played if one[0]]
     share, count = len(promoted) / len(played), len(played)
     return {
-        "cell": nodes.name, "trials": count, "judge": judge_name(),
+        "cell": nodes.name, "trials": count,
         "promoted_percent": round(100 * share, 2),
         "se": round(100 * math.sqrt(share * (1 - share) / count), 2),
         "runs_of_promoted": round(float(np.mean([n for _, n, _ in promoted])), 2)
@@ -198,30 +193,12 @@ def write_page(cells: Sequence[Mapping[str, Any]]) -> None:
         ]
         for one in cells
     ]  # fmt: skip
-    begin, end = "<!-- begin pairs -->", "<!-- end pairs -->"
-    before, _, rest = PAGE.read_text().partition(begin)
-    after = rest.partition(end)[2]
-    PAGE.write_text(f"{before}{begin}\n{table(head, rows)}\n{end}{after}")
+    show("pairs", head, rows)
 
 
 def main() -> None:
-    """Play every cell."""
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.small_gains.pairs", description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )  # fmt: skip
-    parser.add_argument("--trials", type=int, default=200)
-    parser.add_argument("--jobs", type=int, default=2)
-    options = parser.parse_args()
-    use_scipy()
-    made = []
-    with multiprocessing.Pool(options.jobs) as pool:
-        for nodes in CELLS:
-            played = pool.map(play, [(nodes, index) for index in range(options.trials)], 5)
-            made.append(figures(nodes, played))
-            print(made[-1], flush=True)
-    RESULTS.write_text(json.dumps({"cells": made}, indent=1) + "\n")
-    write_page(made)
+    """Play what was asked for."""
+    play_cells(sys.modules[__name__], CELLS, play, figures, trials=200)
 
 
 if __name__ == "__main__":

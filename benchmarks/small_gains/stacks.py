@@ -10,10 +10,8 @@ the page.
 
 from __future__ import annotations
 
-import argparse
-import json
 import math
-import multiprocessing
+import sys
 import zlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -25,14 +23,10 @@ import numpy as np
 
 from benchmarks.decision.driver import Driver
 from benchmarks.decision.play import NO_BUDGET
-from benchmarks.decision.provenance import judge_name
-from benchmarks.decision.quick import use_scipy
-from benchmarks.decision.tables import table
 from benchmarks.decision.truth import BASELINE, Arm, Steps, Workload
 from benchmarks.small_gains.__main__ import (
     MISSED,
     MOST,
-    PAGE,
     SEED,
     STEPS,
     Cell,
@@ -40,6 +34,7 @@ from benchmarks.small_gains.__main__ import (
     past,
     read,
 )
+from benchmarks.small_gains.command import play_cells, show
 from compilegate.domain.spreads import learn
 from compilegate.domain.workload.model import Policy
 
@@ -182,34 +177,12 @@ def write_page(cells: Sequence[Mapping[str, Any]]) -> None:
         ]
         for one in cells
     ]  # fmt: skip
-    begin, end = "<!-- begin stacks -->", "<!-- end stacks -->"
-    before, _, rest = PAGE.read_text().partition(begin)
-    PAGE.write_text(f"{before}{begin}\n{table(head, rows)}\n{end}{rest.partition(end)[2]}")
+    show("stacks", head, rows)
 
 
 def main() -> None:
     """Play what was asked for."""
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.small_gains.stacks", description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )  # fmt: skip
-    parser.add_argument("--trials", type=int, default=200)
-    parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--cells", default="", help="those whose name begins so")
-    options = parser.parse_args()
-    use_scipy()
-    kept = json.loads(RESULTS.read_text()) if RESULTS.exists() else {"cells": []}
-    cells = {one["cell"]: one for one in kept["cells"]}
-    with multiprocessing.Pool(options.jobs) as pool:
-        for stack in STACKS:
-            if not stack.name.startswith(options.cells):
-                continue
-            played = pool.map(_play, [(stack, index) for index in range(options.trials)], 5)
-            cells[stack.name] = {**figures(stack, played), "judge": judge_name()}
-            print(cells[stack.name], flush=True)
-            ordered = [cells[one.name] for one in STACKS if one.name in cells]
-            RESULTS.write_text(json.dumps({"cells": ordered}, indent=1) + "\n")
-            write_page(ordered)
+    play_cells(sys.modules[__name__], STACKS, _play, figures, trials=200)
 
 
 if __name__ == "__main__":

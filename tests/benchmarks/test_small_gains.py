@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from benchmarks.small_gains import pairs, stacks
-from benchmarks.small_gains.__main__ import CELLS, PAGE, Cell, play
+from benchmarks.small_gains.__main__ import CELLS, Cell, play
+from benchmarks.small_gains.command import PAGE
 
 
 def test_a_large_gain_is_proven_and_none_is_not() -> None:
