@@ -122,7 +122,7 @@ def _started(file: WorkloadFile, trial_id: str, cloud: Cloud) -> TrialWatcher:
     store = cloud.services.store
     read_workload(file.path, store=store)
     # With what the report of its trial has to say of its script, and what it is started with again:
-    # a local trial's by a command in this folder, one in AWS by whoever has the project.
+    # a local trial's by a command in this folder, one in AWS in any copy of the project.
     path, here = file.path.resolve(), Path.cwd()
     beside = path.relative_to(here) if path.is_relative_to(here) else path
     origin = str(beside) if cloud.is_local else file.origin

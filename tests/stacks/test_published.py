@@ -16,7 +16,7 @@ from tests.stacks.template import Template, as_list
 
 AUTHORIZATION = Path(cfnlint.__file__).parent / "data" / "AdditionalSpecs" / "Policies.json"
 POLICIES = ("AWS::IAM::ManagedPolicy", "AWS::IAM::Policy")
-# The CDK allows it by the machine's ARN all the same (below).
+# The CDK allows it by the machine's ARN anyway (below).
 KNOWS_NO_RESOURCE = {"states:SendTaskSuccess"}
 
 
