@@ -13,6 +13,7 @@ from functools import cached_property, lru_cache
 
 from compilegate.domain.compilers import compiler_named
 from compilegate.domain.faults import FaultTable
+from compilegate.domain.optional import map_optional, with_known
 from compilegate.domain.workload.model import FactOverrides, Framework, OwnImage, library
 
 # Framework versions as people write them: ``2.1`` names every ``2.1.x``.
@@ -60,11 +61,11 @@ class Registry:
     source: str
     as_of: str
 
-    def uri(self, region: str, repository: str, tag: str) -> str | None:
-        """The image's URI in a region, None where the images are not published."""
+    def uri(self, region: str, repository: str, tag: str) -> str:
+        """The image's URI in a region, empty where the images are not published."""
         account = self.accounts.get(region)
         if account is None:
-            return None
+            return ""
         domain = "amazonaws.com.cn" if region.startswith("cn-") else "amazonaws.com"
         return f"{account}.dkr.ecr.{region}.{domain}/{repository}:{tag}"
 
@@ -324,8 +325,7 @@ class Facts:
 
     def quota(self, instance_type: str, *, spot: bool = False) -> int | None:
         """Instances of a type that training jobs may use at once; None when it was never read."""
-        quota = self.quotas.get((instance_type, spot))
-        return None if quota is None else quota.instances
+        return map_optional(self.quotas.get((instance_type, spot)), lambda one: one.instances)
 
     def image(
         self,
@@ -421,7 +421,7 @@ class Facts:
         if tag is None:
             return _none(f"{row.repository} {row.version} has no {kind} variant")
         uri = self.registries[row.registry].uri(region, row.repository, tag)
-        if uri is None:
+        if not uri:
             return _none(f"{row.repository} is not published in {region}", "region_unsupported")
         return Image(uri, patched_until=row.patched_until, source=row.source)
 
@@ -434,22 +434,22 @@ class Facts:
             return _none(text)
         row = fitting[0]
         uri = self.registries[row.registry].uri(region, row.repository, row.tag)
-        if uri is None or region not in row.regions:
+        if not uri or region not in row.regions:
             text = f"{row.repository} {row.version} is not published in {region}"
             return _none(text, "region_unsupported")
         return Image(uri, source=row.source)
 
     def tested(
         self, framework: Framework, model: str, instance_type: str
-    ) -> list[tuple[float, TestedModel]]:
-        """Batch ratio and row of each test of this combination with both batches."""
+    ) -> list[tuple[TestedModel, float]]:
+        """Row and batch ratio of each test of this combination with both batches."""
         name = library(framework.kind)
-        return [
-            (row.batch_ratio, row)
+        rows = [
+            row
             for row in self.tested_models
             if row.model == model
             and row.instance_type == instance_type
             # ``Transformers 4.11.0 with PyTorch 1.9.0`` is 1.9.0 of PyTorch.
             and matches(framework.version, row.framework.partition(f"{name} ")[2])
-            and row.batch_ratio is not None
         ]
+        return with_known(rows, lambda row: row.batch_ratio)

@@ -214,7 +214,7 @@ def test_tested_models_are_looked_up_by_exact_combination(facts: Facts) -> None:
 
     assert [(50 / 29, 29, 50)] == [
         (ratio, row.native_batch, row.compiled_batch)
-        for ratio, row in rows
+        for row, ratio in rows
         if row.sequence_length == 512
     ]
     assert [] == facts.tested(Framework("pytorch", "2.1.0"), "bert-base-uncased", "ml.g5.48xlarge")

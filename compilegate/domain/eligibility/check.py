@@ -25,6 +25,7 @@ from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.facts import Facts
 from compilegate.domain.formats import money
 from compilegate.domain.judging.quality import ENOUGH_HISTORY
+from compilegate.domain.optional import map_optional, with_known
 from compilegate.domain.planning.arms import plan_arms
 from compilegate.domain.planning.estimate import plan_proof, possible_rho
 from compilegate.domain.planning.plan import Choice, expected_usd
@@ -245,14 +246,16 @@ def _of_a_trial(tried: Sequence[CandidateJob], economics: Economics) -> Iterator
     """Its budget, its proof of quality, and what its runs start from."""
     workload, trial = tried[0].workload, economics.trial_usd
     cap, quality = workload.policy.max_trial_usd, workload.quality
-    if trial is not None and trial > cap:
-        alone = [(one.trial_usd, one.candidate.name) for one in tried if one.trial_usd is not None]
+    if (trial or 0.0) > cap:
+        by_price = with_known(tried, lambda one: one.trial_usd)
+        alone = [(usd, one.candidate.name) for one, usd in by_price]
         usd, name = min(alone) if len(tried) > 1 and alone else (None, "")
         yield finding("trial_over_budget", trial=trial, cap=cap, cheapest=name, alone=usd)
     rho = possible_rho(workload, [one.candidate for one in tried], tried[0].facts)
     proof = plan_proof(workload, candidates=len(tried), rho=rho)
-    if proof is not None and proof.refused is not None:
-        yield finding("underpowered", fix=proof.refused.fix, why=proof.refused.message)
+    refused = map_optional(proof, lambda one: one.refused)
+    if refused is not None:
+        yield finding("underpowered", fix=refused.fix, why=refused.message)
     else:
         share = quality.goal == "maximize" and all(0 <= value <= 1 for value in quality.history)
         # A share that may fall by half: most likely the margin is written in percent.
@@ -345,10 +348,10 @@ def _levers(baseline: CandidateJob, kept: Sequence[Lever]) -> Iterator[Lever]:
 def _compilers(baseline: CandidateJob) -> list[Lever]:
     """Each compiler alone; TensorFlow begins with those that are part of no other framework."""
     tensorflow = baseline.workload.framework.kind == "tensorflow"
+    ordered = sorted(COMPILERS.values(), key=lambda one: tensorflow and one.kind is not None)
     return [
-        Lever(one.proposal.candidate, {"compiler": one.name}, one.proposal.why)
-        for one in sorted(COMPILERS.values(), key=lambda one: tensorflow and one.kind is not None)
-        if one.proposal is not None
+        Lever(proposal.candidate, {"compiler": one.name}, proposal.why)
+        for one, proposal in with_known(ordered, lambda one: one.proposal)
     ]
 
 
@@ -364,8 +367,8 @@ def _obstacle(lever: Lever, reasons: Sequence[Reason]) -> str:
 def _over_the_cap(baseline: CandidateJob, kept: Sequence[Lever]) -> str:
     workload, cap = baseline.workload, baseline.workload.policy.max_trial_usd
     candidates = [lever.candidate for lever in kept]
-    usd = expected_usd(workload, candidates, baseline.facts, region=baseline.region)
-    if usd is None or usd <= cap:
+    usd = expected_usd(workload, candidates, baseline.facts, region=baseline.region) or 0.0
+    if usd <= cap:
         return ""
     return (
         f"with it the trial would cost about {money(usd)}, more than the {money(cap)} of "
@@ -399,9 +402,9 @@ def _headroom(baseline: CandidateJob) -> tuple[float, str] | str:
     used, instance = baseline.workload.profile.peak_memory_gib, baseline.instance
     if used is None:
         return "profile.peak_memory_gib is not set, so the headroom is unknown"
-    if instance is None or not instance.gpu_memory_gib:
+    room = map_optional(instance, lambda one: one.gpu_memory_gib)
+    if not room:
         return f"the GPU memory of {baseline.training.instance_type} is not on file"
-    room = instance.gpu_memory_gib
     return MEMORY_USED * room / used, f"{used:g} of {room:g} GiB of GPU memory are in use"
 
 
@@ -411,7 +414,7 @@ def _tested(baseline: CandidateJob, batch: int) -> tuple[float, str] | str:
     model = workload.model.name
     options = [
         (ratio, row.native_batch, row.compiled_batch)
-        for ratio, row in baseline.facts.tested(workload.framework, model, where)
+        for row, ratio in baseline.facts.tested(workload.framework, model, where)
         if row.native_batch and row.native_batch >= batch
     ]
     if not options:
@@ -426,10 +429,11 @@ def _tested(baseline: CandidateJob, batch: int) -> tuple[float, str] | str:
 
 def _precisions(baseline: CandidateJob) -> Iterator[Lever]:
     """Half precision where fp32 is all there is, fp8 for a transformer that has left fp32."""
-    instance, precision = baseline.instance, baseline.training.precision
-    if instance is None or instance.gpu is None:
+    gpu = map_optional(baseline.instance, lambda one: one.gpu)
+    precision = baseline.training.precision
+    if gpu is None:
         return
-    gpu, has = instance.gpu, f"{instance.gpu.name} (compute capability"
+    has = f"{gpu.name} (compute capability"
     if precision in ("fp32", "tf32"):
         why = f"the job trains in {precision} and the {gpu.name} computes bf16 in its tensor cores"
         lacks = f"{has} {gpu.compute_capability}) does not compute bf16 in hardware"

@@ -27,17 +27,18 @@ PROFILERS = (
 def compiler_rule(job: CandidateJob) -> Iterator[Reason]:
     """A compiler needs a graph, and the framework that it is part of in a version that has it."""
     compiler, framework = job.descriptor, job.framework
+    kind = compiler.kind or framework.kind  # a table of images says which it compiles
     if job.compiler == "none":
         return
     if not job.has_graph:
         tree = framework.name in NO_GRAPH_FRAMEWORKS
         what = framework.name if tree else f"a model of family {job.workload.model.family}"
         yield job.finds("framework_unsupported", "no_graph", what=what)
-    elif compiler.kind is not None and framework.kind != compiler.kind:
+    elif framework.kind != kind:
         instead = compiler_instead(job)
         yield job.finds(
             "framework_unsupported", "other_library", source=compiler.source,
-            needed=library(compiler.kind), instead=instead, nothing=not instead,
+            needed=library(kind), instead=instead, nothing=not instead,
         )  # fmt: skip
     elif compiler.since and parts(framework.version) < compiler.since:
         rows = [row for row in job.facts.images if row.framework == framework.name]
@@ -52,12 +53,12 @@ def compiler_rule(job: CandidateJob) -> Iterator[Reason]:
 def compiler_instead(job: CandidateJob) -> str:
     """The first compiler of the job's own library, as the alternative; empty without any."""
     framework = job.workload.framework
-    first = next((one for one in COMPILERS.values() if one.kind == framework.kind), None)
-    if not job.has_graph or first is None:
+    own = [one for one in COMPILERS.values() if one.kind == framework.kind]
+    if not job.has_graph or not own:
         return ""
-    if first.since is None or parts(framework.version) >= first.since:
-        return first.name
-    return f"{first.name} on {library(framework.kind)} {first.since[0]}"
+    if not own[0].since or parts(framework.version) >= own[0].since:
+        return own[0].name
+    return f"{own[0].name} on {library(framework.kind)} {own[0].since[0]}"
 
 
 def image_rule(job: CandidateJob) -> Iterator[Reason]:
@@ -137,14 +138,9 @@ def managed_rule(job: CandidateJob) -> Iterator[Reason]:
     instead = compiler_instead(job)
     or_instead = f", or {instead}" if instead else ""
     if job.has_graph and not own:
-        yield from _versions(job, row)
-        if row is not None and job.region not in row.regions:
-            yield job.finds(
-                "region_unsupported", "managed", source=row.source, repository=row.repository,
-                version=row.version, regions=len(row.regions), instead=or_instead,
-            )  # fmt: skip
-    family = instance.family if instance is not None and instance.gpus else None
-    if job.has_graph and family not in (None, *managed.instance_families):
+        yield from _versions(job, row, or_instead)
+    family = instance.family if instance and instance.gpus else ""
+    if job.has_graph and family not in ("", *managed.instance_families):
         yield job.finds(
             "instance_unsupported", "managed", source=managed.instance_families_source,
             families=", ".join(managed.instance_families), instead=or_instead,
@@ -155,14 +151,14 @@ def managed_rule(job: CandidateJob) -> Iterator[Reason]:
         "image_unpatched", "managed", field=place, source=managed.status_source,
         prefer=f"prefer {instead} if it performs as well; " if instead else "",
     )  # fmt: skip
-    if row and row.native_image is None and not job.image("none").uri:
+    if row and not row.native_image and not job.image("none").uri:
         yield job.finds(
             "no_same_version_baseline", source=row.source, fix=_paired(job),
             framework=row.framework, version=row.version,
         )  # fmt: skip
 
 
-def _versions(job: CandidateJob, row: CompilerImage | None) -> Iterator[Reason]:
+def _versions(job: CandidateJob, row: CompilerImage | None, or_instead: str) -> Iterator[Reason]:
     framework, source = job.framework, job.facts.managed.status_source
     last = newest_image(job)
     if row is not None:
@@ -172,6 +168,11 @@ def _versions(job: CandidateJob, row: CompilerImage | None) -> Iterator[Reason]:
             near = [one for one in images if parts(one)[:2] == parts(framework.version)[:2]]
             fix = f'version: "{near[0]}"' if near else _nearest(job)
             yield job.finds("version_unsupported", "documented", source=row.source, fix=fix)
+        if job.region not in row.regions:
+            yield job.finds(
+                "region_unsupported", "managed", source=row.source, repository=row.repository,
+                version=row.version, regions=len(row.regions), instead=or_instead,
+            )  # fmt: skip
     elif last is None:
         yield job.finds("framework_unsupported", "managed", source=source, fix=_nearest(job))
     else:
@@ -186,7 +187,7 @@ def _versions(job: CandidateJob, row: CompilerImage | None) -> Iterator[Reason]:
 def _nearest(job: CandidateJob) -> str:
     """The newest row of the same framework, and the newest with an image without the compiler."""
     row = newest_image(job) or max(_same_kind(job), key=age)
-    if row.native_image is None:
+    if not row.native_image:
         return (
             "nearest of the same framework, with no image without the compiler to compare with:"
             f"\n{_lines(row, job)}\n{_paired(job)}"
@@ -197,7 +198,7 @@ def _nearest(job: CandidateJob) -> str:
 def _paired(job: CandidateJob) -> str:
     """The newest row that has a same-version image without the compiler."""
     row = max((row for row in _same_kind(job) if row.native_image), key=age)
-    added = job.framework.transformers and row.transformers is None
+    added = job.framework.transformers and not row.transformers
     extra = ", transformers by requirements.txt" if added else ""
     return f"nearest with a same-version baseline{extra}:\n{_lines(row, job)}"
 

@@ -17,7 +17,7 @@ from compilegate.domain.economics import (
     break_even_seconds,
 )
 from compilegate.domain.facts import Facts, Image, Instance
-from compilegate.domain.optional import largest
+from compilegate.domain.optional import largest, map_optional, without_none
 from compilegate.domain.planning.arms import ArmPlan
 from compilegate.domain.planning.plan import expected_usd
 from compilegate.domain.reasons import Reason, finding
@@ -50,9 +50,9 @@ def measured_overheads(
     """
     by_name = {arm.name: arm for arm in arms if arm.compiler != "none"}
     for measured in figures:
-        arm = by_name.get(measured.name)
         warm, cold = measured.compile_seconds_warm or None, measured.compile_seconds_cold or None
-        if arm is not None and (warm, cold) != (None, None):
+        if measured.name in by_name and (warm or cold):
+            arm = by_name[measured.name]
             yield MeasuredOverhead(trial, arm.compiler, arm.compile_mode, arm.image, warm, cold)
 
 
@@ -84,6 +84,7 @@ class BreakEven:
     the largest that is assumed.
     """
 
+    overhead: Overhead
     sure_seconds: float
     warm_seconds: float
     cold_seconds: float
@@ -208,7 +209,7 @@ class CandidateJob:
     def devices(self) -> int | None:
         """GPUs of the whole cluster, at least one per instance; None when unknown."""
         count = self.training.instance_count
-        return None if self.instance is None else self.instance.devices(count)
+        return map_optional(self.instance, lambda one: one.devices(count))
 
     @property
     def several_devices(self) -> bool:
@@ -218,8 +219,8 @@ class CandidateJob:
     @property
     def usd_per_hour(self) -> float | None:
         """USD per hour of the candidate's cluster, None without a price."""
-        price = self.facts.price(self.training.instance_type)
-        return None if price is None else price.usd_per_hour * self.training.instance_count
+        price, count = self.facts.price(self.training.instance_type), self.training.instance_count
+        return map_optional(price, lambda each: each.usd_per_hour * count)
 
     @cached_property
     def overhead(self) -> Overhead | None:
@@ -294,30 +295,27 @@ class CandidateJob:
         if overhead is None or plausible is None or plausible.high <= 1:
             return None
         each = (overhead.sure_seconds, overhead.warm_seconds, overhead.cold_seconds)
-        return BreakEven(*(break_even_seconds(one, plausible.high) or 0.0 for one in each))
+        ends = (break_even_seconds(one, plausible.high) or 0.0 for one in each)
+        return BreakEven(overhead, *ends)
 
     @property
     def annual_usd(self) -> float | None:
         """What the job costs a year as it runs today, None without a price."""
-        base, schedule = self.baseline.usd_per_hour, self.workload.schedule
-        if base is None:
-            return None
-        return annual_training_usd(base, schedule.run_hours, schedule.runs_per_week)
+        hours, runs = self.workload.schedule.run_hours, self.workload.schedule.runs_per_week
+        price = self.baseline.usd_per_hour
+        return map_optional(price, lambda usd: annual_training_usd(usd, hours, runs))
 
     def saving_usd(self, speedup: float) -> float | None:
         """USD a year at a speed-up, less what compiling costs each run; None without a price."""
         annual, hours = self.annual_usd, self.workload.schedule.run_hours
-        seconds = 0.0 if self.overhead is None else self.overhead.warm_seconds
+        seconds = self.overhead.warm_seconds if self.overhead else 0.0
         return None if annual is None else annual_saving_usd(annual, hours, speedup, seconds)
 
     @property
     def plausible_saving(self) -> Range | None:
         """USD a year at both ends of the plausible speed-up; None if price or speed-up is."""
-        plausible = self.plausible_speedup
-        if plausible is None:
-            return None
-        low, high = self.saving_usd(plausible.low), self.saving_usd(plausible.high)
-        return None if low is None or high is None else Range(low, high)
+        ends = without_none(map(self.saving_usd, self.plausible_speedup or ()))
+        return Range(*ends) if ends else None
 
     @cached_property
     def trial_usd(self) -> float | None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from compilegate.domain.codec import write
@@ -15,6 +15,7 @@ from compilegate.domain.economics import WEEKS_PER_YEAR, Range, amdahl_speedup, 
 from compilegate.domain.eligibility.job import BreakEven, CandidateJob, Overhead
 from compilegate.domain.formats import significant
 from compilegate.domain.judging.design import allowed_runs, design_for
+from compilegate.domain.optional import map_optional
 from compilegate.domain.planning.plan import expected_usd
 from compilegate.domain.reasons import Reason, Severity
 from compilegate.domain.workload.model import Profile
@@ -58,9 +59,10 @@ def bottleneck_rule(job: CandidateJob) -> Iterator[Reason]:
 
 def amortisation_rule(job: CandidateJob) -> Iterator[Reason]:
     """A run must outlast the measured break-even, or the one of the worst assumption."""
-    run, limits, overhead = job.workload.schedule.run_hours * 3600, job.break_even, job.overhead
-    if limits is None or overhead is None:
+    run, limits = job.workload.schedule.run_hours * 3600, job.break_even
+    if limits is None:
         return
+    overhead = limits.overhead
     if run <= limits.sure_seconds:
         measured, fix = overhead.warm_is_measured, "compile longer runs only"
         if not measured:
@@ -81,25 +83,21 @@ def amortisation_rule(job: CandidateJob) -> Iterator[Reason]:
 def money_rule(job: CandidateJob) -> Iterator[Reason]:
     """The best plausible year must pay for the trial, a dearer cluster for itself."""
     policy, runs_per_week = job.workload.policy, job.workload.schedule.runs_per_week
-    saving, remaining = job.plausible_saving, runs_per_week * WEEKS_PER_YEAR
+    # An unknown saving is no reason, nor is an unknown price.
+    best = job.plausible_saving.high if job.plausible_saving else math.inf
+    remaining = runs_per_week * WEEKS_PER_YEAR
     if design_for(policy, history=0, candidates=1, runs_remaining=remaining) is None:
         yield job.finds("saving_below_trial_cost", "few_runs", runs_per_week=runs_per_week)
-    elif (
-        saving is not None
-        and saving.high < most_trial_usd(job)
-        and job.trial_usd is not None
-        and saving.high < job.trial_usd
-    ):
-        yield job.finds(
-            "saving_below_trial_cost", "small_saving", saving=saving.high, trial=job.trial_usd
-        )
-    now, then = job.baseline.usd_per_hour, job.usd_per_hour
-    if then is None:
+    elif best < most_trial_usd(job) and best < (job.trial_usd or 0.0):
+        yield job.finds("saving_below_trial_cost", "small_saving", saving=best, trial=job.trial_usd)
+    price = job.usd_per_hour
+    if price is None:
         yield job.finds("price_unknown")
-    elif now is not None and not job.same_cluster:
-        needed = then / now * policy.min_mean_speedup
+    elif not job.same_cluster:
+        times = price / (job.baseline.usd_per_hour or math.inf)
+        needed = times * policy.min_mean_speedup
         if needed > UNLIKELY_SPEEDUP:
-            yield job.finds("cluster_too_dear", price=then / now, needed=needed)
+            yield job.finds("cluster_too_dear", price=times, needed=needed)
 
 
 def most_trial_usd(job: CandidateJob) -> float:
@@ -159,16 +157,13 @@ class Economics:
 
         ``break_even_run_minutes`` is the one that a run must exceed to be eligible.
         """
-        limits, overhead = self.break_even, self.overhead
-        minutes = {} if limits is None else {
-            name: seconds / 60 for name, seconds in asdict(limits).items()
-        }  # fmt: skip
+        limits = self.break_even
         return {
             "annual_training_usd": self.annual_training_usd,
             "plausible_annual_saving_usd": write(self.plausible_annual_saving_usd),
             "trial_usd": self.trial_usd,
             "run_hours": self.run_hours,
-            "break_even_run_minutes": minutes.get("sure_seconds"),
+            "break_even_run_minutes": map_optional(limits, lambda one: one.sure_seconds / 60),
             "payback_days": self.payback_days,
             "region": self.region,
             "prices_region": self.prices_region,
@@ -176,18 +171,14 @@ class Economics:
             "price_source": self.price_source,
             "plausible_speedup": write(self.plausible_speedup),
             "largest_speedup": self.largest_speedup,
-            "break_even_run_minutes_warm": minutes.get("warm_seconds"),
-            "break_even_run_minutes_cold": minutes.get("cold_seconds"),
-            "compile_seconds": None
-            if overhead is None
-            else {
-                "warm": overhead.warm_seconds,
-                "cold": overhead.cold_seconds,
-                "measured": overhead.measured,
-            },
+            "break_even_run_minutes_warm": map_optional(limits, lambda one: one.warm_seconds / 60),
+            "break_even_run_minutes_cold": map_optional(limits, lambda one: one.cold_seconds / 60),
+            "compile_seconds": map_optional(self.overhead, lambda one: {
+                "warm": one.warm_seconds, "cold": one.cold_seconds, "measured": one.measured,
+            }),
             "assumptions": list(self.assumptions),
             "unknown": dict(self.unknown),
-        }
+        }  # fmt: skip
 
 
 def economics_of(jobs: Sequence[CandidateJob], tried: Sequence[CandidateJob]) -> Economics:
@@ -198,7 +189,7 @@ def economics_of(jobs: Sequence[CandidateJob], tried: Sequence[CandidateJob]) ->
     the speed-up that just earns promotion, None where none is plausible.
     """
     first, unknown = jobs[0], dict[str, str]()
-    tried = tried or [job for job in jobs if job.plausible_speedup is not None]
+    tried = tried or [job for job in jobs if job.plausible_speedup]
     candidates = [job.candidate for job in tried]
     trial = expected_usd(first.workload, candidates, first.facts, region=first.region)
     price = first.facts.price(first.workload.training.instance_type)
@@ -206,9 +197,9 @@ def economics_of(jobs: Sequence[CandidateJob], tried: Sequence[CandidateJob]) ->
         no_price = f"there is no price of {first.workload.training.instance_type}"
         unknown |= dict.fromkeys(OF_PRICES, no_price)
     else:
-        if price.as_of is None:
+        if not price.as_of:
             unknown["prices_as_of"] = f"the price's source is undated: {price.source}"
-        if price.region is None:
+        if not price.region:
             unknown["prices_region"] = f"the price's source names no region: {price.source}"
     economics = Economics(
         annual_training_usd=first.annual_usd,
@@ -251,7 +242,7 @@ def _with_saving(economics: Economics, lead: CandidateJob) -> Economics:
     most = plausible.high if plausible else 0.0
     waits = (profile.data_wait_fraction, profile.communication_fraction) != (None, None)
     required, trial = lead.workload.policy.min_mean_speedup, economics.trial_usd
-    saving = lead.saving_usd(required) if required <= most else None
+    saving = (lead.saving_usd(required) or 0.0) if required <= most else 0.0
     return replace(
         economics,
         plausible_annual_saving_usd=lead.plausible_saving,
@@ -259,7 +250,7 @@ def _with_saving(economics: Economics, lead: CandidateJob) -> Economics:
         largest_speedup=most if waits else None,
         break_even=lead.break_even,
         overhead=lead.overhead,
-        payback_days=None if saving is None or trial is None else payback_days(trial, saving),
+        payback_days=None if trial is None else payback_days(trial, saving),
         payback_speedup=required,
         assumptions=tuple(_assumptions(lead)),
     )

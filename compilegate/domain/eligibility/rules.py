@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import math
 from collections.abc import Iterator
 from operator import itemgetter
 from typing import Any
@@ -11,6 +12,7 @@ from compilegate.domain.economics import amdahl_speedup
 from compilegate.domain.eligibility.frameworks import compiler_instead, fitting_image, newest_image
 from compilegate.domain.eligibility.job import CandidateJob
 from compilegate.domain.facts import Gpu, parts
+from compilegate.domain.optional import map_optional, with_known, without_none
 from compilegate.domain.planning.arms import scaled_learning_rate
 from compilegate.domain.reasons import Reason
 
@@ -98,13 +100,13 @@ def _managed_launcher(job: CandidateJob, source: str) -> Iterator[Reason]:
         why, instead = (
             "the managed compiler excludes SageMaker's distributed libraries", "pytorchxla or none",
         )  # fmt: skip
-    elif row is not None and row.multi_device == "pytorchxla":
+    elif row and row.multi_device == "pytorchxla":
         if launcher == "none" and job.several_devices:
             yield job.finds("distribution_missing", "pytorchxla", source=row.source)
         elif launcher not in ("none", "pytorchxla"):
             why = f"{image} with the managed compiler accepts pytorchxla only"
             instead = "pytorchxla" if job.several_devices else "none"
-    elif row is not None and launcher != "none":
+    elif row and launcher != "none":
         how = "launcher script" if row.multi_device == "launcher" else "tf.distribute in the script"
         why = f"{image} uses several GPUs by {how}, and no distribution"
     if why:
@@ -187,7 +189,7 @@ def mode_rule(job: CandidateJob) -> Iterator[Reason]:
 
 def precision_rule(job: CandidateJob) -> Iterator[Reason]:
     """fp8 only where the GPU has it; bf16 and tf32 are emulated or ignored on older GPUs."""
-    gpu = None if job.instance is None else job.instance.gpu
+    gpu = map_optional(job.instance, lambda one: one.gpu)
     if gpu is None or not job.has_graph:
         return
     precision, source = job.training.precision, gpu.source
@@ -196,9 +198,9 @@ def precision_rule(job: CandidateJob) -> Iterator[Reason]:
         source = job.facts.managed.status_source
         yield job.finds("precision_unsupported", "managed", source=source)
     elif precision == "fp8" and not gpu.fp8:
+        with_gpus = with_known(job.facts.instances.values(), lambda one: one.gpu)
         families = sorted({
-            f"ml.{one.family}" for one in job.facts.instances.values()
-            if one.gpu is not None and one.gpu.fp8 and not one.retired
+            f"ml.{one.family}" for one, other in with_gpus if other.fp8 and not one.retired
         })  # fmt: skip
         yield job.finds(
             "precision_unsupported", "lacking", source=source, gpu=name,
@@ -247,9 +249,10 @@ ACCUMULATION = "gradient_accumulation_steps"
 
 def learning_rate_rule(job: CandidateJob) -> Iterator[Reason]:
     """Another global batch is another training recipe: the learning rate must follow, warmed up."""
-    devices, base_devices = job.devices, job.baseline.devices
-    if devices is None or base_devices is None:
+    both = without_none((job.devices, job.baseline.devices))
+    if len(both) < 2:
         return
+    devices, base_devices = both
     base, scaling = job.workload.training, job.candidate.learning_rate_scaling
     before, after = base.batch_size * base_devices, job.training.batch_size * devices
     if before == after:
@@ -278,8 +281,9 @@ def memory_rule(job: CandidateJob) -> Iterator[Reason]:
     own, base, instance = job.training, job.workload.training, job.instance
     model, where = job.workload.model.name, own.instance_type
     rows = job.facts.tested(job.framework, model, where) if job.runs_managed else []
-    ratio, row = min(rows, key=itemgetter(0), default=(1.0, None))
-    if row is not None and ratio < 1:
+    smaller = [(row, ratio) for row, ratio in rows if ratio < 1]
+    if smaller:
+        row, _ = min(smaller, key=itemgetter(1))
         instead, keep = compiler_instead(job), "keep the batch size and watch peak memory"
         if own.batch_size > row.compiled_batch:
             keep = f"set batch_size: {row.compiled_batch} on the candidate, with "
@@ -289,12 +293,13 @@ def memory_rule(job: CandidateJob) -> Iterator[Reason]:
             sequence_length=row.sequence_length, compiled_batch=row.compiled_batch,
             native_batch=row.native_batch,
         )  # fmt: skip
-    peak = job.workload.profile.peak_memory_gib
-    memory = None if instance is None else instance.gpu_memory_gib
     width, base_width = WIDTHS[own.precision], WIDTHS[base.precision]
-    if peak is None or memory is None or instance is None or width > base_width:
-        return
-    growth, source = own.batch_size / base.batch_size, instance.source
+    # An unknown peak fits any memory, and any peak fits a memory that is unknown.
+    peak = job.workload.profile.peak_memory_gib or 0.0
+    memory, source = math.inf, ""
+    if instance and width <= base_width:
+        memory, source = instance.gpu_memory_gib or math.inf, instance.source
+    growth = own.batch_size / base.batch_size
     if growth >= 1 and peak > memory and width == base_width:
         yield job.finds("memory_headroom", "too_small", gpu_source=source, peak=peak, memory=memory)
     elif peak * max(growth, 1.0) > memory:
@@ -307,9 +312,10 @@ def memory_rule(job: CandidateJob) -> Iterator[Reason]:
 
 def step_count_rule(job: CandidateJob) -> Iterator[Reason]:
     """The same number of larger steps is a longer run, or a longer warm-up."""
-    after, before = _samples(job), _samples(job.baseline)
-    if after is None or before is None or after == before:
+    both = without_none((_samples(job), _samples(job.baseline)))
+    if len(set(both)) < 2:
         return
+    after, before = both
     own, base = job.candidate.hyperparameters, job.workload.training.hyperparameters
     growth = after / before
     for name, code in COUNTS_OF_STEPS.items():
@@ -322,10 +328,9 @@ def step_count_rule(job: CandidateJob) -> Iterator[Reason]:
 
 def _samples(run: CandidateJob) -> int | None:
     """Samples of a step; None where devices are unknown."""
-    if run.devices is None:
-        return None
     added = _count(run.training.hyperparameters.get(ACCUMULATION)) or 1
-    return run.training.batch_size * run.devices * added
+    each = run.training.batch_size * added
+    return map_optional(run.devices, lambda devices: each * devices)
 
 
 def _count(value: Any) -> int:

@@ -16,6 +16,7 @@ from compilegate.domain.workload.model import (
     BASELINE,
     CONTROL_SUFFIX,
     Candidate,
+    Framework,
     Training,
     Workload,
     controlled_by,
@@ -203,7 +204,7 @@ def _arm(
     # The model is trained by the batch of all devices together, and the learning rate follows it:
     # other machines change it too, unless the batch of a device makes up for that.
     now = facts.instance(base.instance_type)
-    base_devices = base.instance_count if now is None else now.devices(base.instance_count)
+    base_devices = now.devices(base.instance_count) if now else base.instance_count
     devices = instance.devices(training.instance_count)
     growth = training.batch_size * devices / (base.batch_size * base_devices)
     same_framework = facts.same_framework(
@@ -232,7 +233,7 @@ def _arm(
         overrides=change.overrides(),
         compile_mode=change.compile_mode,
         entry_point=change.entry_point,
-        framework={} if change.framework is None else plain(asdict(change.framework)),
+        framework=plain(asdict(change.framework)) if change.framework else {},
         hyperparameters=dict(change.hyperparameters),
         role=role,
         why=why,
@@ -249,7 +250,7 @@ def _changes(change: Candidate, base: Training, own: Training) -> dict[str, bool
         if keys
     }
     launching = compiler_named(change.compiler).launching
-    if launching is not None and own.distribution == launching.distribution:
+    if launching and own.distribution == launching.distribution:
         differs["distribution"] = False  # in that compiler's images only: not to be varied apart
     return differs
 
@@ -260,7 +261,7 @@ def _compile_seconds(compiler: str, workload: Workload) -> float | None:
     if descriptor.base == DEFAULT.name and profiled is not None:
         return profiled
     assumed, most = descriptor.overhead(workload.model.family), workload.schedule.run_hours * 3600
-    return None if assumed is None else min(assumed.cold_seconds, most)
+    return min(assumed.cold_seconds, most) if assumed else None
 
 
 def _why(arm: ArmPlan, arms: Sequence[ArmPlan]) -> str:
@@ -297,21 +298,23 @@ def _controls(
     """
     names = {candidate.name for candidate in candidates}
     for candidate in candidates:
-        twin = _twin(candidate, workload)
-        if twin is None or twin.name in names:
+        framework = candidate.framework
+        own_image = compiler_named(candidate.compiler).own_image
+        # Of another kind of framework the workload's script could not run.
+        if not own_image or not framework or framework.kind != workload.framework.kind:
             continue
-        arm = _arm(workload, twin, facts, region=region, role=CONTROL, why=_control_why(candidate))
+        twin = _twin(candidate, workload)
+        if twin.name in names:
+            continue
+        why = _control_why(candidate, framework)
+        arm = _arm(workload, twin, facts, region=region, role=CONTROL, why=why)
         if isinstance(arm, ArmPlan) and "framework" in arm.factors:
             yield arm
 
 
-def _twin(candidate: Candidate, workload: Workload) -> Candidate | None:
-    """The candidate without its compiler and what only that compiler needs; None: none needed."""
-    framework, compiler = candidate.framework, compiler_named(candidate.compiler)
-    if not compiler.own_image or framework is None:
-        return None
-    if framework.kind != workload.framework.kind:
-        return None  # the workload's script could not run on it
+def _twin(candidate: Candidate, workload: Workload) -> Candidate:
+    """The candidate without its compiler and what only that compiler needs."""
+    compiler = compiler_named(candidate.compiler)
     launcher = candidate.distribution
     if compiler.launching and launcher == compiler.launching.distribution:
         launcher = "none" if workload.training.distribution == "none" else "torch_distributed"
@@ -322,19 +325,17 @@ def _twin(candidate: Candidate, workload: Workload) -> Candidate | None:
         compile_mode=None,
         entry_point=None,
         distribution=launcher,
-        hyperparameters=candidate.hyperparameters if candidate.entry_point is None else {},
+        hyperparameters={} if candidate.entry_point else candidate.hyperparameters,
     )
 
 
-def _control_why(candidate: Candidate) -> str:
-    framework = candidate.framework
-    version = f"{framework.name} {framework.version}" if framework else "the older framework"
-    also = [name for name, key in ALONG.items() if getattr(candidate, key) is not None]
+def _control_why(candidate: Candidate, framework: Framework) -> str:
+    also = [name for name, key in ALONG.items() if getattr(candidate, key)]
     along = f" with {' and '.join(also)} of the candidate" if also else ""
     return (
-        f"{version} without the compiler: compared with the baseline it shows what that version"
-        f"{along} costs, compared with {candidate.name} what the compiler alone gains; never "
-        "promoted"
+        f"{framework.name} {framework.version} without the compiler: compared with the baseline it "
+        f"shows what that version{along} costs, compared with {candidate.name} what the compiler "
+        "alone gains; never promoted"
     )
 
 
@@ -427,9 +428,8 @@ def measured_by(run: naming.RunId, arms: Sequence[ArmPlan]) -> tuple[str, ...] |
 
 def controls_of(run: naming.RunId, arms: Sequence[ArmPlan]) -> tuple[str, ...]:
     """Names of the controls whose job this is, none for a job that decides; ``arms`` as above."""
-    if run.block is None:
-        return ()
-    return tuple(arm.name for arm in node_groups(arms)[run.group] if arm.role == CONTROL)
+    own = measured_by(run, arms) or ()
+    return tuple(arm.name for arm in arms if arm.role == CONTROL and arm.name in own)
 
 
 def _groups(

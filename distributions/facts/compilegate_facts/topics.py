@@ -76,14 +76,14 @@ def _images(facts: Facts, region: str) -> list[Row]:
     plain = [
         {**asdict(row), "compiler": OTHER_COMPILERS,
          "uri": facts.registries[row.registry].uri(
-             region, row.repository, row.gpu_tag or row.cpu_tag or "")}
+             region, row.repository, row.gpu_tag or row.cpu_tag or "") or None}
         for row in facts.images
     ]  # fmt: skip
     keys = ("framework", "version", "transformers", "python", "repository", "registry")
     managed = [
         {**{key: getattr(row, key) for key in keys}, "compiler": facts.managed.compiler,
          "gpu_tag": row.tag, "cpu_tag": None, "patched_until": None,
-         "uri": facts.registries[row.registry].uri(region, row.repository, row.tag)
+         "uri": facts.registries[row.registry].uri(region, row.repository, row.tag) or None
          if region in row.regions else None,
          "source": row.source, "as_of": row.as_of}
         for row in facts.managed.images
