@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +11,6 @@ import pytest
 from compilegate.cli.common import outcome as outcome_module
 from compilegate.cli.common.cloud import Cloud
 from compilegate.domain import naming
-from tests.cli.conftest import Invoke
 from tests.cli.project import write_project
 from tests.cli.trial_script import decided, executions
 from tests.domain.evidence_builder import GOOD
@@ -47,9 +45,7 @@ def cannot_render(*_: Any) -> Any:
 
 
 @pytest.mark.parametrize("here", [True, False])
-def test_the_decision_stands_where_the_report_failed(
-    here: bool, tmp_path: Path, invoke: Invoke, aws: Cloud, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_decision_stands_where_the_report_failed(here, tmp_path, invoke, aws, monkeypatch):
     """Made here, or where that fails too the command for later."""
     if not here:
         monkeypatch.setattr(outcome_module, "trial_report", cannot_render)
@@ -70,9 +66,7 @@ def test_the_decision_stands_where_the_report_failed(
     assert said in text
 
 
-def test_programs_get_what_is_missing_as_a_list(
-    tmp_path: Path, invoke: Invoke, aws: Cloud, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_programs_get_what_is_missing_as_a_list(tmp_path, invoke, aws, monkeypatch):
     monkeypatch.setattr(outcome_module, "trial_report", cannot_render)
     executions(aws).outputs = {
         "bert-docs": {
@@ -95,9 +89,7 @@ def test_programs_get_what_is_missing_as_a_list(
     assert "lock was not released" in release["message"]
 
 
-def test_status_names_the_newest_decision_without_a_report(
-    tmp_path: Path, invoke: Invoke, aws: Cloud
-) -> None:
+def test_status_names_the_newest_decision_without_a_report(tmp_path, invoke, aws):
     """Not while its trial runs, which may still write it."""
     invoke("run", write_project(tmp_path))
     during = invoke("status")
@@ -114,8 +106,8 @@ def test_status_names_the_newest_decision_without_a_report(
 
 
 def test_an_execution_ended_after_its_decision_does_not_claim_that_nothing_was_decided(
-    tmp_path: Path, invoke: Invoke, aws: Cloud
-) -> None:
+    tmp_path, invoke, aws
+):
     executions(aws).ends = {"bert-docs": "ABORTED"}
     result = invoke("run", write_project(tmp_path))
 

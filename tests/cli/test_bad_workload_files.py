@@ -5,18 +5,14 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Invoke
 from tests.cli.project import write_project
-from tests.fake_clouds import FakeProviders, cloud
+from tests.fake_clouds import cloud
 
 
-def test_every_error_has_a_line_of_its_own_and_stands_in_the_document(
-    tmp_path: Path, invoke: Invoke
-) -> None:
+def test_every_error_has_a_line_of_its_own_and_stands_in_the_document(tmp_path, invoke):
     red = ("schema: 1", 'schema: 1\n"\\e[31mred\\a": 2')
     file = write_project(tmp_path, red, ("margin: 0.005", "margin: .nan"))
 
@@ -36,9 +32,7 @@ def test_every_error_has_a_line_of_its_own_and_stands_in_the_document(
 
 
 @pytest.mark.parametrize("command", ["plan", "run"])
-def test_a_single_error_stands_on_the_files_line(
-    command: str, tmp_path: Path, invoke: Invoke
-) -> None:
+def test_a_single_error_stands_on_the_files_line(command, tmp_path, invoke):
     result = invoke(command, tmp_path)
 
     assert 2 == result.exit_code
@@ -46,8 +40,8 @@ def test_a_single_error_stands_on_the_files_line(
 
 
 def test_an_s3_input_that_does_not_exist_stops_the_run_before_it_starts(
-    tmp_path: Path, invoke: Invoke, providers: FakeProviders
-) -> None:
+    tmp_path, invoke, providers
+):
     providers.aws_cloud = cloud()
     file = write_project(tmp_path, ("data/train", "s3://other/train/"))
 
@@ -60,7 +54,7 @@ def test_an_s3_input_that_does_not_exist_stops_the_run_before_it_starts(
     assert {} == providers.aws_cloud.services.store.objects
 
 
-def test_two_files_of_one_workload_are_refused_together(tmp_path: Path, invoke: Invoke) -> None:
+def test_two_files_of_one_workload_are_refused_together(tmp_path, invoke):
     file = write_project(tmp_path)
     twin = file.with_name("twin.yaml")
     twin.write_text(file.read_text())

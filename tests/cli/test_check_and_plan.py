@@ -10,7 +10,6 @@ import pytest
 import yaml
 
 from compilegate.domain.workload.file import parse_workload
-from tests.cli.conftest import Invoke
 from tests.cli.project import write_project
 
 TREES = (
@@ -124,7 +123,7 @@ SCREENS: dict[str, tuple[tuple[tuple[str, str], ...], str, int, tuple[str, ...]]
 
 
 @pytest.mark.parametrize("case", SCREENS)
-def test_people_read_it_in_80_columns(case: str, tmp_path: Path, invoke: Invoke) -> None:
+def test_people_read_it_in_80_columns(case, tmp_path, invoke):
     changes, words, code, expected = SCREENS[case]
     command, *options = words.split()
 
@@ -149,10 +148,7 @@ def test_people_read_it_in_80_columns(case: str, tmp_path: Path, invoke: Invoke)
         ((SMALL_CAP,), "eligible", "trial_over_budget"), (TREES, "ineligible", "ineligible"),
     ],
 )  # fmt: skip
-def test_programs_get_verdict_and_refusal(
-    changes: tuple[tuple[str, str], ...], verdict: str, refused: str | None, tmp_path: Path,
-    invoke: Invoke,
-) -> None:  # fmt: skip
+def test_programs_get_verdict_and_refusal(changes, verdict, refused, tmp_path, invoke):
     file = write_project(tmp_path, *changes)
     checked, planned = (
         json.loads(invoke(command, file, "--json").stdout) for command in ("check", "plan")
@@ -162,23 +158,21 @@ def test_programs_get_verdict_and_refusal(
     assert refused == planned.get("refused", {}).get("code")
 
 
-def test_prices_of_the_jobs_own_region_need_no_others(tmp_path: Path, invoke: Invoke) -> None:
+def test_prices_of_the_jobs_own_region_need_no_others(tmp_path, invoke):
     file = write_project(tmp_path, BF16, ("ml.g5.xlarge", "ml.g4dn.xlarge"))
     planned = invoke("plan", file, "--region", "us-west-2").stdout
 
     assert "facts refresh reads those" not in " ".join(planned.split())
 
 
-def test_the_configuration_to_copy_stands_on_lines_of_its_own(
-    tmp_path: Path, invoke: Invoke
-) -> None:
+def test_the_configuration_to_copy_stands_on_lines_of_its_own(tmp_path, invoke):
     file = write_project(tmp_path, ("quality:", ALIKE))
     lines = invoke("check", file).stdout.splitlines()
 
     assert '      framework: {name: pytorch, version: "1.13.1", python: py39}' in lines
 
 
-def test_the_articles_cluster_is_planned_for_a_quota_of_one_job(invoke: Invoke) -> None:
+def test_the_articles_cluster_is_planned_for_a_quota_of_one_job(invoke):
     article = Path(__file__).parents[2] / "workloads" / "article-bert.yaml"
     document = json.loads(invoke("plan", article, "--json").stdout)
 
@@ -191,9 +185,7 @@ def test_the_articles_cluster_is_planned_for_a_quota_of_one_job(invoke: Invoke) 
     assert hours > 2 * document["estimate"]["hours_side_by_side"] > 60
 
 
-def test_every_kind_of_arm_is_planned_with_its_role_its_label_and_its_nodes(
-    tmp_path: Path, invoke: Invoke
-) -> None:
+def test_every_kind_of_arm_is_planned_with_its_role_its_label_and_its_nodes(tmp_path, invoke):
     file = write_project(tmp_path, *SEVERAL)
     document = json.loads(invoke("plan", file, "--json").stdout)
 
@@ -209,7 +201,7 @@ def test_every_kind_of_arm_is_planned_with_its_role_its_label_and_its_nodes(
     assert ["s0a0", "s0b0", "s0c0", "s0d0", "q1a17", "q1b17", "q1c17", "q1d17"] == names
 
 
-def test_what_is_not_known_stands_in_and_is_labelled(tmp_path: Path, invoke: Invoke) -> None:
+def test_what_is_not_known_stands_in_and_is_labelled(tmp_path, invoke):
     document = json.loads(invoke("plan", write_project(tmp_path), "--json").stdout)
 
     request = json.dumps(document["examples"][0])
@@ -219,7 +211,7 @@ def test_what_is_not_known_stands_in_and_is_labelled(tmp_path: Path, invoke: Inv
     assert "s3://data-bucket/workloads/bert-docs/inputs/train/digest/" == uri
 
 
-def test_the_examples_in_the_workloads_folder_are_valid(invoke: Invoke) -> None:
+def test_the_examples_in_the_workloads_folder_are_valid(invoke):
     folder = Path(__file__).resolve().parents[2] / "workloads"
     files = sorted(folder.glob("*.yaml"))
 
@@ -240,9 +232,7 @@ OLD = (
 )
 
 
-def test_of_two_candidates_that_are_one_job_the_second_is_left_out(
-    tmp_path: Path, invoke: Invoke
-) -> None:
+def test_of_two_candidates_that_are_one_job_the_second_is_left_out(tmp_path, invoke):
     cap = ("quality:", "policy: {max_trial_usd: 100000}\nquality:")
     file = write_project(tmp_path, BF16, *OLD, ("quality:", ONE_JOB), cap)
     plan = json.loads(invoke("plan", file, "--json").stdout)
@@ -258,9 +248,7 @@ COMPILES = "import torch\nmodel = torch.compile(model)\n"
 LAUNCHED = "entry_point: launch.py\n  hyperparameters: {script: train.py}"
 
 
-def test_a_script_that_already_compiles_saves_against_an_uncompiled_run(
-    tmp_path: Path, invoke: Invoke
-) -> None:
+def test_a_script_that_already_compiles_saves_against_an_uncompiled_run(tmp_path, invoke):
     file = write_project(tmp_path, ("entry_point: train.py", LAUNCHED))
     quiet = [invoke(command, file).stdout for command in ("check", "plan")]
     (tmp_path / "training" / "train.py").write_text(COMPILES.replace(")\n", ") # \x1b[31m\n"))
@@ -278,9 +266,7 @@ def test_a_script_that_already_compiles_saves_against_an_uncompiled_run(
     assert not any("already compiles" in text or "uncompiled" in text for text in quiet)
 
 
-def test_without_a_holdback_the_saving_is_said_to_be_unknown(
-    tmp_path: Path, invoke: Invoke
-) -> None:
+def test_without_a_holdback_the_saving_is_said_to_be_unknown(tmp_path, invoke):
     file = write_project(tmp_path)
     text = file.read_text()
     file.write_text(f"{text}\npolicy: {{holdback: 0}}\n")
@@ -294,18 +280,14 @@ def test_without_a_holdback_the_saving_is_said_to_be_unknown(
     assert "no_holdback" in json.loads(invoke("check", file, "--json").stdout)
 
 
-def test_another_entry_points_own_compiling_stays_in_the_baseline(
-    tmp_path: Path, invoke: Invoke
-) -> None:
+def test_another_entry_points_own_compiling_stays_in_the_baseline(tmp_path, invoke):
     file = write_project(tmp_path)
     (tmp_path / "training" / "train.py").write_text(COMPILES)
 
     assert "script_compiles" not in json.loads(invoke("check", file, "--json").stdout)
 
 
-def test_lines_and_totals_say_which_savings_are_against_an_uncompiled_run(
-    tmp_path: Path, invoke: Invoke
-) -> None:
+def test_lines_and_totals_say_which_savings_are_against_an_uncompiled_run(tmp_path, invoke):
     file = write_project(tmp_path, ("entry_point: train.py", LAUNCHED))
     (tmp_path / "training" / "train.py").write_text(COMPILES)
     for index in range(4):

@@ -13,7 +13,6 @@ from compilegate.domain.eligibility.check import CandidateEligibility, Eligibili
 from compilegate.domain.eligibility.payoff import Economics
 from compilegate.domain.errors import path_shown
 from compilegate.domain.workload.model import Candidate
-from tests.cli.conftest import Invoke
 from tests.cli.project import write_project
 
 TREES = (
@@ -40,7 +39,7 @@ def team(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_folder_is_searched_for_what_looks_like_a_workload(team: Path, invoke: Invoke) -> None:
+def test_a_folder_is_searched_for_what_looks_like_a_workload(team, invoke):
     result = invoke("check", team, "--jsonl")
 
     answers = [json.loads(line) for line in result.stdout.splitlines()]
@@ -51,7 +50,7 @@ def test_a_folder_is_searched_for_what_looks_like_a_workload(team: Path, invoke:
     ] == names  # fmt: skip
 
 
-def test_many_get_a_line_each_and_a_sum(team: Path, invoke: Invoke) -> None:
+def test_many_get_a_line_each_and_a_sum(team, invoke):
     result = invoke("check", team)
 
     lines = result.stdout.splitlines()
@@ -68,7 +67,7 @@ def test_many_get_a_line_each_and_a_sum(team: Path, invoke: Invoke) -> None:
     assert "\x1b" not in result.stdout
 
 
-def test_the_sum_is_the_sum_of_the_documents(team: Path, invoke: Invoke) -> None:
+def test_the_sum_is_the_sum_of_the_documents(team, invoke):
     (team / "b" / "workloads" / "wrong.yaml").unlink()
     documents = json.loads(invoke("check", team, "--json").stdout)
 
@@ -80,7 +79,7 @@ def test_the_sum_is_the_sum_of_the_documents(team: Path, invoke: Invoke) -> None
     assert {document["verdict"] for document in documents} >= {"ineligible"}
 
 
-def test_a_name_used_twice_is_reported_and_counted_once(team: Path, invoke: Invoke) -> None:
+def test_a_name_used_twice_is_reported_and_counted_once(team, invoke):
     first, second = (team / "a" / "workloads" / f"job-{index}.yml" for index in (0, 1))
     second.write_text(first.read_text())
 
@@ -91,7 +90,7 @@ def test_a_name_used_twice_is_reported_and_counted_once(team: Path, invoke: Invo
     assert f"{second}: name: is also the name of the workload in {first}" in result.stderr
 
 
-def test_a_file_named_twice_is_checked_once(team: Path, invoke: Invoke) -> None:
+def test_a_file_named_twice_is_checked_once(team, invoke):
     folder = team / "a" / "workloads"
 
     result = invoke("check", folder, folder / "job-0.yml", "--jsonl")
@@ -99,7 +98,7 @@ def test_a_file_named_twice_is_checked_once(team: Path, invoke: Invoke) -> None:
     assert 5 == len(result.stdout.splitlines())
 
 
-def test_a_folder_without_workloads_is_bad_input(tmp_path: Path, invoke: Invoke) -> None:
+def test_a_folder_without_workloads_is_bad_input(tmp_path, invoke):
     (tmp_path / "values.yaml").write_text("replicas: 2\n")
 
     result = invoke("check", tmp_path)
@@ -109,14 +108,14 @@ def test_a_folder_without_workloads_is_bad_input(tmp_path: Path, invoke: Invoke)
 
 
 @pytest.mark.parametrize("name", ["x" * 300, "a/" * 3000 + "b.yaml", "nothing-here"])
-def test_a_name_that_the_disk_refuses_is_bad_input(name: str, invoke: Invoke) -> None:
+def test_a_name_that_the_disk_refuses_is_bad_input(name, invoke):
     result = invoke("check", name)
 
     assert 2 == result.exit_code
     assert result.stderr.startswith(f"Error: {path_shown(name)}: ")
 
 
-def test_an_error_of_many_files_is_counted(team: Path, invoke: Invoke) -> None:
+def test_an_error_of_many_files_is_counted(team, invoke):
     for index in range(4):
         file = team / "a" / "workloads" / f"job-{index}.yml"
         file.write_text(file.read_text().replace("  run_hours: 6.0\n", ""))
@@ -127,7 +126,7 @@ def test_an_error_of_many_files_is_counted(team: Path, invoke: Invoke) -> None:
     assert 4 == result.stderr.count("schedule.run_hours: is missing")
 
 
-def test_two_forms_of_output_are_one_too_many(team: Path, invoke: Invoke) -> None:
+def test_two_forms_of_output_are_one_too_many(team, invoke):
     result = invoke("check", team, "--json", "--jsonl")
 
     assert (2, "--jsonl") == (result.exit_code, json.loads(result.stdout)["error"]["field"])
@@ -153,7 +152,7 @@ def answered(name: str, usd: float | None, saving: Range | None) -> Eligibility:
     return Eligibility(name, (candidate,), (), economics)
 
 
-def test_the_few_that_matter_most_are_kept_whatever_their_order() -> None:
+def test_the_few_that_matter_most_are_kept_whatever_their_order():
     totals = Totals()
     for usd in (3, 9, 1, 7, 5, 8, 2, 6, 4):
         totals.add(answered(f"w{usd}", 10.0 * usd, Range(0, usd)))
@@ -162,7 +161,7 @@ def test_the_few_that_matter_most_are_kept_whatever_their_order() -> None:
     assert (450.0, 45.0) == (totals.training_usd, totals.saving_high)
 
 
-def test_a_workload_without_a_known_price_is_counted_and_not_taken_for_free() -> None:
+def test_a_workload_without_a_known_price_is_counted_and_not_taken_for_free():
     totals = Totals()
     totals.add(answered("w", None, None))
 

@@ -28,7 +28,7 @@ def command(*words: str, **variables: str) -> str:
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_the_script_for_a_shell_is_printed_and_one_it_reads(shell: str) -> None:
+def test_the_script_for_a_shell_is_printed_and_one_it_reads(shell):
     # typer's own tests name the shell this way; otherwise it is the one that the command runs in.
     script = command("--show-completion", shell, _TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION="1")
 
@@ -47,9 +47,7 @@ def completed(
     return invoke().stdout.split()
 
 
-def test_commands_and_options_are_completed(
-    invoke: Invoke, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_commands_and_options_are_completed(invoke, monkeypatch):
     assert ["run", "report", "register"] == completed("r", invoke, monkeypatch)
     assert "--jsonl" in completed("judge --js", invoke, monkeypatch)
     assert ["junit"] == completed("export --to ju", invoke, monkeypatch)
@@ -59,8 +57,8 @@ def test_commands_and_options_are_completed(
     "reader", ["flag show", "flag history", "status", "report", "export", "train", "unlock"]
 )
 def test_so_are_workloads_of_files_and_of_trials_that_are_kept(
-    reader: str, invoke: Invoke, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+    reader, invoke, monkeypatch, tmp_path
+):
     write_project(tmp_path)
     (KEPT / "bert-other-0mabc123").mkdir(parents=True)
     (KEPT / "lm-0mabc123").mkdir()
@@ -68,15 +66,13 @@ def test_so_are_workloads_of_files_and_of_trials_that_are_kept(
     assert ["bert-docs", "bert-other"] == completed(f"{reader} bert", invoke, monkeypatch)
 
 
-def test_the_command_itself_answers_the_variable_that_its_scripts_set() -> None:
+def test_the_command_itself_answers_the_variable_that_its_scripts_set():
     asked = {"COMP_WORDS": "compilegate fl", "COMP_CWORD": "1"}
 
     assert "flag\n" == command(_COMPILEGATE_COMPLETE="complete_bash", **asked)
 
 
-def test_files_that_are_none_of_ours_are_passed_over(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_files_that_are_none_of_ours_are_passed_over(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for name, text in (("a", "name: ../x"), ("b", "services: {}"), ("c", "name: Good Name")):
         (tmp_path / f"{name}.yaml").write_text(text)

@@ -48,9 +48,7 @@ def aws(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("profile", ["AWS_PROFILE", "AWS_DEFAULT_PROFILE"])
-def test_a_local_cloud_that_has_ended_is_told_at_once(
-    profile: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_local_cloud_that_has_ended_is_told_at_once(profile, monkeypatch):
     """Clients of a stage would try five times, and the watcher of a trial ten times that."""
     monkeypatch.setenv(profile, "nowhere")
     for name in RunState("", 0, 0, "", False, False, False, 0.0).environment():
@@ -67,12 +65,12 @@ def test_a_local_cloud_that_has_ended_is_told_at_once(
     stores.client.cache_clear()
 
 
-def test_the_stage_of_the_embedded_cloud_has_one_name() -> None:
+def test_the_stage_of_the_embedded_cloud_has_one_name():
     assert LOCAL_STAGE == names.STAGE
     assert connect.stack_name(LOCAL_STAGE) == names.STACK
 
 
-def test_a_stage_is_found_by_its_stacks_outputs(aws: None) -> None:
+def test_a_stage_is_found_by_its_stacks_outputs(aws):
     outputs = connect.stack_outputs(cloudformation(outputs=OUTPUTS), "dev")
     cloud = connect.cloud_of(outputs, "dev", 5.0)
 
@@ -85,14 +83,14 @@ def test_a_stage_is_found_by_its_stacks_outputs(aws: None) -> None:
 
 
 @pytest.mark.parametrize("missing", sorted(OUTPUTS))
-def test_a_stack_of_another_version_is_refused(missing: str) -> None:
+def test_a_stack_of_another_version_is_refused(missing):
     outputs = {name: value for name, value in OUTPUTS.items() if name != missing}
 
     with pytest.raises(EnvironmentNotReadyError, match=f"no output {missing}"):
         connect.cloud_of(outputs, "dev", 5.0)
 
 
-def test_production_starts_what_the_outputs_name(aws: None) -> None:
+def test_production_starts_what_the_outputs_name(aws):
     scheduler = boto3.client("scheduler", region_name=REGION)
     scheduler.create_schedule_group(Name="compilegate-dev")
 
@@ -140,9 +138,7 @@ def cloudformation(
         (REGION, "DELETE_FAILED", ("(DELETE_FAILED)", "`make destroy`")),
     ],
 )  # fmt: skip
-def test_a_stage_that_cannot_be_used_is_named_with_the_next_step(
-    region: str, status: str | None, said: tuple[str, ...]
-) -> None:
+def test_a_stage_that_cannot_be_used_is_named_with_the_next_step(region, status, said):
     client = cloudformation(
         outputs={} if status else None, status=status or "CREATE_COMPLETE", region=region
     )
@@ -152,7 +148,7 @@ def test_a_stage_that_cannot_be_used_is_named_with_the_next_step(
     assert [part for part in said if part not in str(raised.value)] == []
 
 
-def test_a_stack_that_is_being_updated_can_be_used() -> None:
+def test_a_stack_that_is_being_updated_can_be_used():
     outputs = {"DataBucket": "data"}
 
     assert outputs == stack_outputs(
@@ -161,9 +157,7 @@ def test_a_stack_that_is_being_updated_can_be_used() -> None:
 
 
 @pytest.mark.parametrize("variable", ["AWS_REGION", "AWS_DEFAULT_REGION"])
-def test_a_region_that_does_not_exist_is_refused_before_any_call(
-    variable: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_region_that_does_not_exist_is_refused_before_any_call(variable, monkeypatch):
     for name in ("AWS_REGION", "AWS_DEFAULT_REGION"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv(variable, "us-east1")

@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.cli.conftest import Invoke
 from tests.cli.project import WORKLOAD
 from tests.fuzzing import at_most
 
@@ -37,7 +36,7 @@ def expected(file: Path) -> tuple[str, str]:
 
 
 @pytest.mark.parametrize("name", [file.stem for file in FILES])
-def test_the_error_names_the_field_and_the_fix(name: str, project: Path, invoke: Invoke) -> None:
+def test_the_error_names_the_field_and_the_fix(name, project, invoke):
     field, says = expected(CORPUS / f"{name}.yaml")
     file = project / "workload.yaml"
     file.write_bytes((CORPUS / f"{name}.yaml").read_bytes())
@@ -54,13 +53,11 @@ def test_the_error_names_the_field_and_the_fix(name: str, project: Path, invoke:
     assert len(message) < MOST + len(str(project)) * 3
 
 
-def test_the_corpus_is_large_enough_to_mean_something() -> None:
+def test_the_corpus_is_large_enough_to_mean_something():
     assert len(FILES) >= 40
 
 
-def test_the_pages_show_what_is_reported_of_a_wrong_file(
-    invoke: Invoke, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_pages_show_what_is_reported_of_a_wrong_file(invoke, monkeypatch):
     monkeypatch.chdir(ROOT)
     page = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
     shown = re.findall(r"^\$ compilegate check (tests/corpus/\S+)\n(Error: .*\n)", page, re.M)
@@ -72,9 +69,7 @@ def test_the_pages_show_what_is_reported_of_a_wrong_file(
 @given(data=st.data())
 @at_most(25)
 @pytest.mark.parametrize("command", ["check", "plan"])
-def test_a_file_with_holes_never_ends_in_a_traceback(
-    command: str, data: st.DataObject, project: Path, invoke: Invoke
-) -> None:
+def test_a_file_with_holes_never_ends_in_a_traceback(command, data, project, invoke):
     content = bytearray(SOUND.encode())
     for _ in range(data.draw(st.integers(1, 3))):
         start = data.draw(st.integers(0, len(content)))

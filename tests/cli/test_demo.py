@@ -18,7 +18,6 @@ from compilegate.domain.errors import EnvironmentNotReadyError
 from compilegate.usecases.records import Trial
 from compilegate_local import demo
 from compilegate_local.demo import seconds_by_part
-from tests.cli.conftest import Invoke
 from tests.cli.project import write_project
 from tests.cli.trial_script import decided, executions
 from tests.domain.evidence_builder import GOOD, NOISY, WORSE
@@ -50,8 +49,8 @@ def options(folder: Path) -> list[str]:
 
 
 def test_three_verdicts_each_outcome_and_exit_0_whatever_they_are(
-    tmp_path: Path, invoke: Invoke, local: Cloud, providers: FakeProviders
-) -> None:
+    tmp_path, invoke, local, providers
+):
     result = invoke("demo", *options(tmp_path))
 
     assert 0 == result.exit_code, result.output
@@ -76,8 +75,8 @@ def test_three_verdicts_each_outcome_and_exit_0_whatever_they_are(
 
 
 def test_what_the_demo_leaves_answers_the_command_that_its_reports_name(
-    tmp_path: Path, invoke: Invoke, local: Cloud, providers: FakeProviders
-) -> None:
+    tmp_path, invoke, local, providers
+):
     assert 0 == invoke("demo", *options(tmp_path)).exit_code
     providers.local_cloud = None
 
@@ -94,9 +93,7 @@ def test_what_the_demo_leaves_answers_the_command_that_its_reports_name(
     assert 10 == invoke("run", named, "--local").exit_code
 
 
-def test_a_trial_without_a_verdict_is_reported_and_is_a_failure(
-    tmp_path: Path, invoke: Invoke, local: Cloud
-) -> None:
+def test_a_trial_without_a_verdict_is_reported_and_is_a_failure(tmp_path, invoke, local):
     executions(local).ends = {"two": "FAILED"}
 
     result = invoke("demo", *options(tmp_path))
@@ -106,7 +103,7 @@ def test_a_trial_without_a_verdict_is_reported_and_is_a_failure(
     assert 2 == result.stdout.count("report.html")
 
 
-def test_as_json(tmp_path: Path, invoke: Invoke, local: Cloud) -> None:
+def test_as_json(tmp_path, invoke, local):
     result = invoke("demo", *options(tmp_path), "--json")
 
     document = json.loads(result.stdout)
@@ -116,9 +113,7 @@ def test_as_json(tmp_path: Path, invoke: Invoke, local: Cloud) -> None:
     assert NOTE == document["simulated"]
 
 
-def test_ctrl_c_ends_the_cloud(
-    tmp_path: Path, invoke: Invoke, local: Cloud, providers: FakeProviders
-) -> None:
+def test_ctrl_c_ends_the_cloud(tmp_path, invoke, local, providers):
     def interrupt(arn: str) -> None:
         raise KeyboardInterrupt
 
@@ -130,9 +125,7 @@ def test_ctrl_c_ends_the_cloud(
     assert "Stopping the trials and the embedded cloud" in result.stderr
 
 
-def test_keep_leaves_the_cloud_and_says_how_to_end_it(
-    tmp_path: Path, invoke: Invoke, local: Cloud, providers: FakeProviders
-) -> None:
+def test_keep_leaves_the_cloud_and_says_how_to_end_it(tmp_path, invoke, local, providers):
     result = invoke("demo", *options(tmp_path), "--keep")
 
     assert not providers.ended
@@ -143,7 +136,7 @@ def job(started: float, ended: float) -> JobView:
     return JobView("j", "q1a17", "baseline", "Completed", "", started, ended, 1.0, JobLines())
 
 
-def test_training_is_the_time_in_which_any_job_trained() -> None:
+def test_training_is_the_time_in_which_any_job_trained():
     state = ExecutionState("arn", "SUCCEEDED", 0.0, 100.0)
     jobs = (job(10, 30), job(20, 40), job(25, 28), job(60, 70))
     view = View(Trial("w", "t", "k"), state, ("baseline",), jobs)
@@ -156,7 +149,7 @@ def test_training_is_the_time_in_which_any_job_trained() -> None:
     } == seconds  # fmt: skip
 
 
-def test_data_that_cannot_be_written_quotes_the_script(python: str) -> None:
+def test_data_that_cannot_be_written_quotes_the_script(python):
     with demo.preparing_data([python, "-c", "1"]) as wait:
         wait()
     with (
@@ -166,7 +159,7 @@ def test_data_that_cannot_be_written_quotes_the_script(python: str) -> None:
         wait()
 
 
-def test_data_preparation_never_outlives_its_block(python: str, tmp_path: Path) -> None:
+def test_data_preparation_never_outlives_its_block(python, tmp_path):
     pid = tmp_path / "pid"
     code = f"import os, time; open({str(pid)!r}, 'w').write(str(os.getpid())); time.sleep(60)"
     with demo.preparing_data([python, "-c", code]):
@@ -177,9 +170,7 @@ def test_data_preparation_never_outlives_its_block(python: str, tmp_path: Path) 
         os.kill(int(pid.read_text()), 0)
 
 
-def test_a_busy_machine_is_named_before_anything_starts(
-    tmp_path: Path, invoke: Invoke, local: Cloud, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_busy_machine_is_named_before_anything_starts(tmp_path, invoke, local, monkeypatch):
     monkeypatch.setattr(os, "cpu_count", lambda: 2)
     commands = (("demo", *options(tmp_path)), ("run", options(tmp_path)[1], "--local"))
     monkeypatch.setattr(os, "getloadavg", lambda: (6.04, 1.0, 1.0))

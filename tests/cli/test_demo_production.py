@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -15,7 +14,6 @@ from compilegate.domain.production.registration import FAULT_VARIABLE
 from compilegate.domain.workload.file import parse_workload
 from compilegate.usecases.flag.change_flag import flag_versions
 from compilegate_local import demo
-from tests.cli.conftest import Invoke
 from tests.cli.production_script import Production
 from tests.cli.project import write_project
 from tests.domain.evidence_builder import NOISY, WORSE
@@ -38,9 +36,7 @@ def file(tmp_path: Path) -> Path:
     return write_project(tmp_path / "team")
 
 
-def test_promotion_fault_alarm_revert_and_the_run_after(
-    invoke: Invoke, local: Cloud, providers: FakeProviders, file: Path
-) -> None:
+def test_promotion_fault_alarm_revert_and_the_run_after(invoke, local, providers, file):
     Production(local)
 
     result = invoke("demo-production", "--workload", file)
@@ -63,7 +59,7 @@ def test_promotion_fault_alarm_revert_and_the_run_after(
     assert [line for line in result.stdout.splitlines() if len(line) > 80] == []
 
 
-def test_as_json(invoke: Invoke, local: Cloud, file: Path) -> None:
+def test_as_json(invoke, local, file):
     Production(local)
 
     result = invoke("demo-production", "--workload", file, "--json")
@@ -102,8 +98,8 @@ def test_as_json(invoke: Invoke, local: Cloud, file: Path) -> None:
     ],
 )
 def test_a_trial_that_proves_nothing_is_named_and_the_flag_is_turned_on_by_hand(
-    invoke: Invoke, local: Cloud, file: Path, verdict: str, production: dict[str, Any]
-) -> None:
+    invoke, local, file, verdict, production
+):
     Production(local, **production)
 
     result = invoke("demo-production", "--workload", file, "--json")
@@ -122,9 +118,7 @@ def test_a_trial_that_proves_nothing_is_named_and_the_flag_is_turned_on_by_hand(
     assert "reverted" == document["runs"][-1]["flag"]["state"]
 
 
-def test_a_trial_that_finds_a_defect_is_reported_and_is_a_failure(
-    invoke: Invoke, local: Cloud, file: Path
-) -> None:
+def test_a_trial_that_finds_a_defect_is_reported_and_is_a_failure(invoke, local, file):
     Production(local, metrics=WORSE)
 
     result = invoke("demo-production", "--workload", file)
@@ -135,9 +129,7 @@ def test_a_trial_that_finds_a_defect_is_reported_and_is_a_failure(
     assert "history.html" in text  # what there is to see can be seen
 
 
-def test_a_fault_that_goes_undetected_is_reported_and_is_a_failure(
-    invoke: Invoke, local: Cloud, file: Path
-) -> None:
+def test_a_fault_that_goes_undetected_is_reported_and_is_a_failure(invoke, local, file):
     Production(local, loss=0.0)
 
     result = invoke("demo-production", "--workload", file, "--json")
@@ -146,9 +138,7 @@ def test_a_fault_that_goes_undetected_is_reported_and_is_a_failure(
     assert "no revert within 18 faulty runs" == json.loads(result.stdout)["wrong"]
 
 
-def test_a_run_that_fails_is_reported_and_is_a_failure(
-    invoke: Invoke, local: Cloud, file: Path
-) -> None:
+def test_a_run_that_fails_is_reported_and_is_a_failure(invoke, local, file):
     Production(local, broken=(1,))
 
     result = invoke("demo-production", "--workload", file, "--json")
@@ -159,7 +149,7 @@ def test_a_run_that_fails_is_reported_and_is_a_failure(
     assert 1 == len(document["runs"])
 
 
-def test_a_second_month_on_the_same_cloud(invoke: Invoke, local: Cloud, tmp_path: Path) -> None:
+def test_a_second_month_on_the_same_cloud(invoke, local, tmp_path):
     file = write_project(tmp_path / "team", ("  margin: 0.005\n", NO_WAIT))
     Production(local)
 
@@ -172,9 +162,7 @@ def test_a_second_month_on_the_same_cloud(invoke: Invoke, local: Cloud, tmp_path
 NO_WAIT = "  margin: 0.005\npolicy: {cooldown_days: 0}\n"
 
 
-def test_ctrl_c_ends_the_cloud(
-    invoke: Invoke, local: Cloud, providers: FakeProviders, file: Path
-) -> None:
+def test_ctrl_c_ends_the_cloud(invoke, local, providers, file):
     production = Production(local)
 
     def interrupt(payload: object) -> None:
@@ -188,7 +176,7 @@ def test_ctrl_c_ends_the_cloud(
     assert "Stopping the demo" in result.stderr
 
 
-def test_the_workload_that_is_shipped_has_no_fault_and_can_be_shown_twice() -> None:
+def test_the_workload_that_is_shipped_has_no_fault_and_can_be_shown_twice():
     workload = parse_workload(load_yaml(demo.NIGHTLY))
 
     assert FAULT_VARIABLE not in workload.training.environment

@@ -18,7 +18,6 @@ from compilegate.domain.errors import NotDeployedError
 from compilegate_checkup import account as deployment_check
 from compilegate_checkup.reading import BOOTSTRAP_PARAMETER, DEFAULT_QUALIFIER, read_network
 from compilegate_checkup.rules import Network, VpcSetting
-from tests.cli.conftest import Invoke
 from tests.cli.project import write_project
 from tests.cli.test_connect import cloudformation
 from tests.fake_clouds import FakeProviders
@@ -100,7 +99,7 @@ def severities(result: Any) -> dict[str, str]:
     return {one["code"]: one["severity"] for one in json.loads(result.stdout)["reasons"]}
 
 
-def test_a_fresh_account_is_reported_to_bootstrap(invoke: Invoke, aws: Any) -> None:
+def test_a_fresh_account_is_reported_to_bootstrap(invoke, aws):
     result = invoke("doctor", "--deployment")
 
     assert 10 == result.exit_code, result.output
@@ -109,9 +108,7 @@ def test_a_fresh_account_is_reported_to_bootstrap(invoke: Invoke, aws: Any) -> N
     assert [line for line in result.stdout.splitlines() if len(line) > 80] == []
 
 
-def test_before_a_deployment_what_cdk_json_names_is_examined(
-    invoke: Invoke, aws: Any, bootstrapped: None, tmp_path: Path
-) -> None:
+def test_before_a_deployment_what_cdk_json_names_is_examined(invoke, aws, bootstrapped, tmp_path):
     configure(tmp_path, Vpc(aws("ec2")))
     file = write_project(tmp_path, ("instance_count: 1", "instance_count: 2"))
 
@@ -124,9 +121,7 @@ def test_before_a_deployment_what_cdk_json_names_is_examined(
     } == severities(result)  # fmt: skip
 
 
-def test_a_vpc_in_order_leaves_a_note(
-    invoke: Invoke, aws: Any, bootstrapped: None, tmp_path: Path
-) -> None:
+def test_a_vpc_in_order_leaves_a_note(invoke, aws, bootstrapped, tmp_path):
     vpc = Vpc(aws("ec2"))
     vpc.open_to_itself()
     vpc.add_s3_endpoint()
@@ -140,8 +135,8 @@ def test_a_vpc_in_order_leaves_a_note(
 
 
 def test_what_is_deployed_is_examined_and_not_what_cdk_json_says_now(
-    invoke: Invoke, aws: Any, bootstrapped: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    invoke, aws, bootstrapped, tmp_path, monkeypatch
+):
     vpc = Vpc(aws("ec2"))
     configure(tmp_path, None)
     deploy(aws, vpc)
@@ -175,9 +170,7 @@ def deploy(aws: Any, vpc: Vpc) -> None:
     aws.replaced["lambda"] = functions
 
 
-def test_a_part_that_may_not_be_read_is_named_and_the_others_are_examined(
-    invoke: Invoke, aws: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_part_that_may_not_be_read_is_named_and_the_others_are_examined(invoke, aws, monkeypatch):
     def denied(*_: Any) -> int:
         error = {"Error": {"Code": "AccessDeniedException", "Message": "no"}}
         raise ClientError(error, "GetParameter")
@@ -212,9 +205,7 @@ def make_role(aws: Any, **tags: str) -> None:
     )  # fmt: skip
 
 
-def test_roles_that_are_provided_and_what_they_are_made_under_must_be_there(
-    invoke: Invoke, aws: Any, tmp_path: Path
-) -> None:
+def test_roles_that_are_provided_and_what_they_are_made_under_must_be_there(invoke, aws, tmp_path):
     configure(tmp_path, None, **PROVIDED)
     file = write_project(tmp_path)
     ask = ("doctor", "--deployment", file, "--only", "roles", "--json")
@@ -235,9 +226,7 @@ def test_roles_that_are_provided_and_what_they_are_made_under_must_be_there(
     assert {} == severities(invoke(*ask))
 
 
-def test_what_is_demanded_of_jobs_must_be_possible(
-    invoke: Invoke, aws: Any, tmp_path: Path
-) -> None:
+def test_what_is_demanded_of_jobs_must_be_possible(invoke, aws, tmp_path):
     function = f"arn:aws:lambda:{REGION}:{ACCOUNT}:function:sign-in"
     rules = {"network_isolation": True, "registry_credentials": function}
     configure(tmp_path, None, jobs=rules)
@@ -253,9 +242,7 @@ def test_what_is_demanded_of_jobs_must_be_possible(
     assert {} == severities(invoke(*ask))
 
 
-def test_a_bootstrap_of_another_qualifier_does_not_count(
-    invoke: Invoke, aws: Any, bootstrapped: None, tmp_path: Path
-) -> None:
+def test_a_bootstrap_of_another_qualifier_does_not_count(invoke, aws, bootstrapped, tmp_path):
     configure(tmp_path, None, bootstrap_qualifier="mine")
     ask = ("doctor", "--deployment", "--only", "bootstrap", "--json")
 
@@ -264,9 +251,7 @@ def test_a_bootstrap_of_another_qualifier_does_not_count(
     assert {} == severities(invoke(*ask))
 
 
-def test_a_bucket_that_exists_must_do_what_the_stacks_own_would(
-    invoke: Invoke, aws: Any, tmp_path: Path
-) -> None:
+def test_a_bucket_that_exists_must_do_what_the_stacks_own_would(invoke, aws, tmp_path):
     configure(tmp_path, None, bucket_name="data-of-ours", existing_bucket=True)
     ask = ("doctor", "--deployment", "--only", "bucket", "--json")
     assert {"bucket_missing": "block"} == severities(invoke(*ask))
@@ -313,7 +298,7 @@ def test_a_bucket_that_exists_must_do_what_the_stacks_own_would(
     assert {"bucket_without_expiry": "warn"} == severities(invoke(*ask))
 
 
-def test_ids_of_another_account_and_a_subnet_that_is_full(aws: Any) -> None:
+def test_ids_of_another_account_and_a_subnet_that_is_full(aws):
     vpc = Vpc(aws("ec2"), cidr="10.0.0.0/28")
     setting = VpcSetting((vpc.subnet, "subnet-0123456789abcdef0"), ("sg-0123456789abcdef0",))
 
@@ -325,7 +310,7 @@ def test_ids_of_another_account_and_a_subnet_that_is_full(aws: Any) -> None:
     assert (vpc.id, 11) == (network.subnets[0].vpc_id, network.subnets[0].free_addresses)
 
 
-def test_a_subnets_own_route_table_counts_before_the_vpcs_main_one(aws: Any) -> None:
+def test_a_subnets_own_route_table_counts_before_the_vpcs_main_one(aws):
     vpc = Vpc(aws("ec2"))
     main = vpc.add_s3_endpoint()
     assert main == vpc.read().subnets[0].route_table_id
@@ -341,7 +326,7 @@ def test_a_subnets_own_route_table_counts_before_the_vpcs_main_one(aws: Any) -> 
     assert after.reaches_the_internet
 
 
-def test_endpoints_are_read_with_their_service_and_way(aws: Any) -> None:
+def test_endpoints_are_read_with_their_service_and_way(aws):
     vpc = Vpc(aws("ec2"))
     table = vpc.add_s3_endpoint()
     vpc.ec2.create_vpc_endpoint(
@@ -355,7 +340,7 @@ def test_endpoints_are_read_with_their_service_and_way(aws: Any) -> None:
     assert (False, True) == (read["ecr.api"].is_gateway, read["ecr.api"].private_dns)
 
 
-def test_a_vpc_without_names_or_with_dedicated_machines(aws: Any) -> None:
+def test_a_vpc_without_names_or_with_dedicated_machines(aws):
     vpc = Vpc(aws("ec2"))
     vpc.ec2.modify_vpc_attribute(VpcId=vpc.id, EnableDnsSupport={"Value": False})
 
@@ -373,17 +358,15 @@ def test_a_vpc_without_names_or_with_dedicated_machines(aws: Any) -> None:
     ],
 )
 def test_an_option_of_the_other_examination_is_refused_rather_than_ignored(
-    invoke: Invoke, arguments: list[str], field: str
-) -> None:
+    invoke, arguments, field
+):
     result = invoke("doctor", *arguments)
 
     assert result.exit_code == 2
     assert f"Error: {field}: " in result.stderr
 
 
-def test_a_stack_that_failed_is_named_as_such(
-    invoke: Invoke, aws: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_stack_that_failed_is_named_as_such(invoke, aws, monkeypatch):
     def failed(client: Any, stage: str) -> Any:
         problem = "The stack x in y is not in use (ROLLBACK_COMPLETE)"
         raise NotDeployedError(problem, fix="read")

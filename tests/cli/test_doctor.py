@@ -104,7 +104,7 @@ ANSWERS: dict[str, tuple[dict[str, str], str, int, tuple[str, ...]]] = {
 
 
 @pytest.mark.parametrize("case", ANSWERS)
-def test_what_is_answered(case: str, doctor: Doctor) -> None:
+def test_what_is_answered(case, doctor):
     files, words, code, expected = ANSWERS[case]
     write(**files)
     os.mkfifo("pipe.py")
@@ -121,7 +121,7 @@ def test_what_is_answered(case: str, doctor: Doctor) -> None:
     assert "Traceback" not in result.stderr
 
 
-def test_a_file_name_that_is_no_text_is_read_all_the_same(doctor: Doctor) -> None:
+def test_a_file_name_that_is_no_text_is_read_all_the_same(doctor):
     Path("src").mkdir()
     try:
         Path(os.fsdecode(b"src/tr\xffain.py")).write_text(SLOW)
@@ -132,7 +132,7 @@ def test_a_file_name_that_is_no_text_is_read_all_the_same(doctor: Doctor) -> Non
         assert 11 == doctor("src", *format_).exit_code
 
 
-def test_json_and_sarif_have_every_finding_with_its_place(doctor: Doctor) -> None:
+def test_json_and_sarif_have_every_finding_with_its_place(doctor):
     Path("src").mkdir()
     write(**{"src/train": SLOW})
     document = json.loads(doctor("src", "--json").stdout)
@@ -146,7 +146,7 @@ def test_json_and_sarif_have_every_finding_with_its_place(doctor: Doctor) -> Non
     assert (1, 0) == (document["counts"]["slows"], document["counts"]["breaks"])
 
 
-def test_a_variant_is_examined_by_its_bases_rules_under_its_own_name(doctor: Doctor) -> None:
+def test_a_variant_is_examined_by_its_bases_rules_under_its_own_name(doctor):
     workload(candidates=[{"name": "strict", "compiler": "torch_compile_strict"}])
     write(**{"training/causal_lm": BROKEN})
 
@@ -156,7 +156,7 @@ def test_a_variant_is_examined_by_its_bases_rules_under_its_own_name(doctor: Doc
         assert (10, ["torch_compile_strict"]) == (result.exit_code, file["compilers"])
 
 
-def test_a_workload_stands_for_its_script_compilers_and_hyperparameters(doctor: Doctor) -> None:
+def test_a_workload_stands_for_its_script_compilers_and_hyperparameters(doctor):
     options = "import argparse\np = argparse.ArgumentParser()\n" \
         "p.add_argument('--log_every', default=50)\nargs = p.parse_args()\n"  # fmt: skip
     workload(
@@ -174,7 +174,7 @@ def test_a_workload_stands_for_its_script_compilers_and_hyperparameters(doctor: 
     assert ["host-sync"] == [finding["rule"] for finding in file["findings"]]
 
 
-def test_what_a_run_showed_goes_before_what_the_code_suggests(doctor: Doctor) -> None:
+def test_what_a_run_showed_goes_before_what_the_code_suggests(doctor):
     ragged = loop("pass", after="train_loader = DataLoader(d, 8, num_workers=4)")
     Path("src").mkdir()
     Path("src", "train.py").write_text(ragged)
@@ -192,7 +192,7 @@ def test_what_a_run_showed_goes_before_what_the_code_suggests(doctor: Doctor) ->
 
 
 @pytest.mark.parametrize("text", ["{}", "no JSON", "[]", '{"workload": {"shapes": 1}}'])
-def test_another_json_than_that_of_first_is_bad_input(text: str, doctor: Doctor) -> None:
+def test_another_json_than_that_of_first_is_bad_input(text, doctor):
     Path("other.json").write_text(text)
     result = doctor("other.json")
 
@@ -201,8 +201,8 @@ def test_another_json_than_that_of_first_is_bad_input(text: str, doctor: Doctor)
 
 
 def test_a_folder_is_searched_but_not_environments_hidden_folders_or_links_out(
-    doctor: Doctor, tmp_path_factory: pytest.TempPathFactory
-) -> None:
+    doctor, tmp_path_factory
+):
     outside = tmp_path_factory.mktemp("outside")
     (outside / "other.py").write_text(BROKEN)
     for name in ("src/deep", "src/.hidden", "src/venv/lib", "src/__pycache__"):
@@ -220,7 +220,7 @@ def test_a_folder_is_searched_but_not_environments_hidden_folders_or_links_out(
     assert [] == document["unreadable"]
 
 
-def test_a_broken_file_in_a_folder_does_not_hide_the_others(doctor: Doctor) -> None:
+def test_a_broken_file_in_a_folder_does_not_hide_the_others(doctor):
     Path("src").mkdir()
     os.mkfifo("src/pipe.py")
     write(**{"src/huge": "import torch\n" * 200_000, "src/old": "import torch\nprint 'two'\n",
@@ -238,26 +238,24 @@ def test_a_broken_file_in_a_folder_does_not_hide_the_others(doctor: Doctor) -> N
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
-def test_a_file_that_may_not_be_read_is_bad_input(doctor: Doctor) -> None:
+def test_a_file_that_may_not_be_read_is_bad_input(doctor):
     write(train=SLOW)
     Path("train.py").chmod(0)
 
     assert 2 == doctor("train.py").exit_code
 
 
-def test_the_repositorys_own_training_scripts_are_clean_for_torch_compile(doctor: Doctor) -> None:
+def test_the_repositorys_own_training_scripts_are_clean_for_torch_compile(doctor):
     result = doctor(ROOT / "training", "--compiler", "torch_compile")
 
     assert 0 == result.exit_code, result.stdout
 
 
-def test_every_compiler_of_a_workload_file_is_one_that_the_doctor_has_rules_for() -> None:
+def test_every_compiler_of_a_workload_file_is_one_that_the_doctor_has_rules_for():
     assert {name for compiler in DOMAIN.values() for name in compiler.examined_as} <= set(COMPILERS)
 
 
-def test_what_compiles_nothing_is_examined_by_the_rules_of_every_compiler_alone(
-    doctor: Doctor,
-) -> None:
+def test_what_compiles_nothing_is_examined_by_the_rules_of_every_compiler_alone(doctor):
     write(train=loop("t += loss.item()\nmodel = torch.compile(model)"))
 
     found = {

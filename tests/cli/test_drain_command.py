@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +11,6 @@ import pytest
 from compilegate.cli.common.cloud import Cloud
 from compilegate.domain import naming
 from compilegate.domain.errors import NotDeployedError
-from tests.cli.conftest import Invoke
 from tests.cli.project import write_project
 from tests.fake_clouds import FakeProviders, ScriptedExecutions, cloud
 from tests.fakes import MemoryJobs
@@ -50,9 +48,7 @@ def production(aws: Cloud) -> ScriptedExecutions:
     return aws.production.executions
 
 
-def test_with_stop_jobs_everything_ends_and_the_screen_says_what_was_stopped(
-    invoke: Invoke, stage: Cloud
-) -> None:
+def test_with_stop_jobs_everything_ends_and_the_screen_says_what_was_stopped(invoke, stage):
     result = invoke("drain", "--stop-jobs", "--yes")
 
     assert 0 == result.exit_code, result.output
@@ -66,7 +62,7 @@ def test_with_stop_jobs_everything_ends_and_the_screen_says_what_was_stopped(
     assert [line for line in result.stdout.splitlines() if len(line) > 80] == []
 
 
-def test_a_run_that_trains_is_waited_for_until_the_time_is_up(invoke: Invoke, stage: Cloud) -> None:
+def test_a_run_that_trains_is_waited_for_until_the_time_is_up(invoke, stage):
     result = invoke("drain", "--timeout", "0", "--yes", "--json")
 
     assert 11 == result.exit_code
@@ -81,9 +77,7 @@ def test_a_run_that_trains_is_waited_for_until_the_time_is_up(invoke: Invoke, st
     assert {} == production(stage).stopped
 
 
-def test_the_check_changes_nothing_and_its_exit_code_is_the_answer(
-    invoke: Invoke, stage: Cloud
-) -> None:
+def test_the_check_changes_nothing_and_its_exit_code_is_the_answer(invoke, stage):
     busy = invoke("drain", "--check")
 
     assert 11 == busy.exit_code
@@ -96,9 +90,7 @@ def test_the_check_changes_nothing_and_its_exit_code_is_the_answer(
     assert 0 == invoke("drain", "--check").exit_code
 
 
-def test_a_stage_without_a_stack_runs_nothing(
-    invoke: Invoke, providers: FakeProviders, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_stage_without_a_stack_runs_nothing(invoke, providers, monkeypatch):
     def missing(stage: str) -> Cloud:
         raise NotDeployedError(f"There is no stack compilegate-{stage}")
 
@@ -108,9 +100,7 @@ def test_a_stage_without_a_stack_runs_nothing(
     assert 1 == invoke("drain", "--yes").exit_code
 
 
-def test_while_drained_work_is_refused_and_undo_lets_it_start(
-    invoke: Invoke, stage: Cloud, tmp_path: Path
-) -> None:
+def test_while_drained_work_is_refused_and_undo_lets_it_start(invoke, stage, tmp_path):
     file = write_project(tmp_path)
     unasked = invoke("drain")
     assert (2, True) == (unasked.exit_code, "--yes" in unasked.stderr)

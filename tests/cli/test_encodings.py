@@ -17,7 +17,7 @@ def run(*words: str, encoding: str) -> subprocess.CompletedProcess[bytes]:
     return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, check=False)
 
 
-def test_a_decision_is_printed_in_any_encoding() -> None:
+def test_a_decision_is_printed_in_any_encoding():
     told = run("judge", EVIDENCE, "--explain", encoding="ascii")
 
     assert (0, b"") == (told.returncode, told.stderr)
@@ -25,7 +25,7 @@ def test_a_decision_is_printed_in_any_encoding() -> None:
     assert b"\\u" in told.stdout
 
 
-def test_so_is_the_name_of_a_file_that_is_not_there() -> None:
+def test_so_is_the_name_of_a_file_that_is_not_there():
     told = run("judge", os.fsdecode(b"no-\xff-" + b"x" * 5200), encoding="ascii")
 
     assert (2, b"") == (told.returncode, told.stdout)

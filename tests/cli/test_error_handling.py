@@ -32,8 +32,6 @@ from compilegate.domain.errors import (
     WorkloadLockedError,
 )
 from compilegate_localcloud.errors import CloudEndedError, NotReadyError
-from tests.cli.conftest import Invoke
-from tests.fake_clouds import FakeProviders
 
 
 def leaves(group: Any, prefix: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
@@ -44,9 +42,7 @@ def leaves(group: Any, prefix: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
 
 
 @pytest.mark.parametrize("command", leaves(typer.main.get_command(app)), ids=" ".join)
-def test_every_command_has_help_with_an_example_and_takes_json(
-    command: tuple[str, ...], invoke: Invoke
-) -> None:
+def test_every_command_has_help_with_an_example_and_takes_json(command, invoke):
     result = invoke(*command, "--help")
 
     assert 0 == result.exit_code
@@ -55,11 +51,11 @@ def test_every_command_has_help_with_an_example_and_takes_json(
     assert [line for line in result.stdout.splitlines() if len(line) > 80] == []
 
 
-def test_the_version(invoke: Invoke) -> None:
+def test_the_version(invoke):
     assert f"compilegate {__version__}\n" == invoke("--version").stdout
 
 
-def test_a_missing_stack_is_one_message_with_the_next_step(invoke: Invoke) -> None:
+def test_a_missing_stack_is_one_message_with_the_next_step(invoke):
     result = invoke("status", "--stage", "beta")
 
     assert (1, "") == (result.exit_code, result.stdout)
@@ -99,9 +95,7 @@ ERRORS: list[tuple[Exception, str, int, str, str | None]] = [
 
 
 @pytest.mark.parametrize("case", ERRORS, ids=lambda case: type(case[0]).__name__)
-def test_every_error_is_one_message_and_with_json_one_document_too(
-    case: tuple[Exception, str, int, str, str | None], invoke: Invoke, providers: FakeProviders
-) -> None:
+def test_every_error_is_one_message_and_with_json_one_document_too(case, invoke, providers):
     error, kind, code, problem, fix = case
 
     def failing(stage: str) -> None:
@@ -125,9 +119,7 @@ def test_every_error_is_one_message_and_with_json_one_document_too(
 
 
 @pytest.mark.parametrize("command", leaves(typer.main.get_command(app)), ids=" ".join)
-def test_a_wrong_command_line_is_a_document_wherever_json_stands(
-    command: tuple[str, ...], invoke: Invoke
-) -> None:
+def test_a_wrong_command_line_is_a_document_wherever_json_stands(command, invoke):
     for words in (
         (*command, "--json", "--no-such-option"),
         (*command, "--no-such-option", "--json"),
@@ -149,9 +141,7 @@ def test_a_wrong_command_line_is_a_document_wherever_json_stands(
         (("judge", "--", "--json"), ""),  # after two dashes it is a name
     ],
 )
-def test_so_is_a_wrong_command_or_a_missing_argument(
-    words: tuple[str, ...], problem: str, invoke: Invoke
-) -> None:
+def test_so_is_a_wrong_command_or_a_missing_argument(words, problem, invoke):
     result = invoke(*words)
 
     shown = json.loads(result.stdout)["error"]["problem"] if result.stdout else ""
@@ -159,9 +149,7 @@ def test_so_is_a_wrong_command_or_a_missing_argument(
 
 
 @pytest.mark.parametrize("switch", ["option", "variable"])
-def test_debug_shows_the_traceback(
-    switch: str, invoke: Invoke, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_debug_shows_the_traceback(switch, invoke, monkeypatch):
     if switch == "variable":
         monkeypatch.setenv("COMPILEGATE_DEBUG", "1")
     options = ("--debug",) if switch == "option" else ()
@@ -172,9 +160,7 @@ def test_debug_shows_the_traceback(
     assert "EnvironmentNotReadyError" == type(result.exception).__name__
 
 
-def test_ctrl_c_is_130_without_a_traceback(
-    invoke: Invoke, providers: FakeProviders, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_ctrl_c_is_130_without_a_traceback(invoke, providers, monkeypatch):
     def interrupted(stage: str) -> None:
         raise KeyboardInterrupt
 
@@ -185,7 +171,7 @@ def test_ctrl_c_is_130_without_a_traceback(
     assert (130, "Stopped.\n") == (result.exit_code, result.stderr)
 
 
-def test_an_error_is_wrapped_at_words_on_a_terminal_only(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_is_wrapped_at_words_on_a_terminal_only(monkeypatch):
     message = "workload.yaml: training.batch_size: " + "is far too large " * 6
     monkeypatch.setenv("COLUMNS", "40")
     whole = error_text(message.strip())
@@ -198,7 +184,7 @@ def test_an_error_is_wrapped_at_words_on_a_terminal_only(monkeypatch: pytest.Mon
     assert all(line.startswith("  ") for line in wrapped.splitlines()[1:])
 
 
-def test_warnings_that_adapters_log_do_not_reach_the_screen() -> None:
+def test_warnings_that_adapters_log_do_not_reach_the_screen():
     script = (
         "import logging\n"
         "from typer.testing import CliRunner\n"
@@ -216,9 +202,7 @@ def test_warnings_that_adapters_log_do_not_reach_the_screen() -> None:
 
 @pytest.mark.parametrize("columns", ["40", "80"])
 @pytest.mark.parametrize("group", [(), ("facts",), ("flag",), ("local",)], ids=" ".join)
-def test_no_summary_of_a_command_is_cut(
-    group: tuple[str, ...], columns: str, invoke: Invoke, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_summary_of_a_command_is_cut(group, columns, invoke, monkeypatch):
     monkeypatch.setenv("COLUMNS", columns)
 
     summaries = invoke(*group, "--help").stdout.partition("--help")[2].splitlines()
@@ -227,7 +211,7 @@ def test_no_summary_of_a_command_is_cut(
     assert [line for line in summaries if line.endswith("...") or len(line) > int(columns)] == []
 
 
-def test_every_workload_file_in_the_help_exists(invoke: Invoke) -> None:
+def test_every_workload_file_in_the_help_exists(invoke):
     root = Path(__file__).parents[2]
     texts = [invoke(*command, "--help").stdout for command in leaves(typer.main.get_command(app))]
     named = {file for text in texts for file in re.findall(r"\bworkloads/[\w-]+\.yaml", text)}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import builtins
 import json
-from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
@@ -12,7 +11,6 @@ import pytest
 
 from compilegate.cli.common.cloud import Cloud
 from compilegate_exports import command
-from tests.cli.conftest import Invoke
 from tests.cli.trial_script import executions
 
 
@@ -22,9 +20,7 @@ def trial_of(cloud: Cloud) -> str:
 
 
 @pytest.mark.parametrize("name", [None, "bert-docs", "bert-docs-TRIAL"])
-def test_a_workload_a_trial_or_neither_is_the_decision(
-    name: str | None, invoke: Invoke, promoted: Cloud
-) -> None:
+def test_a_workload_a_trial_or_neither_is_the_decision(name, invoke, promoted):
     words = [] if name is None else [name.replace("TRIAL", trial_of(promoted))]
 
     result = invoke("export", *words, "--to", "junit")
@@ -37,7 +33,7 @@ def test_a_workload_a_trial_or_neither_is_the_decision(
 
 
 @pytest.mark.usefixtures("promoted")
-def test_a_file_is_written_whole_and_named(invoke: Invoke, tmp_path: Path) -> None:
+def test_a_file_is_written_whole_and_named(invoke, tmp_path):
     file = tmp_path / "new" / "compilegate.prom"
 
     shown = invoke("export", "bert-docs", "--to", "openmetrics", "--out", file)
@@ -52,7 +48,7 @@ def test_a_file_is_written_whole_and_named(invoke: Invoke, tmp_path: Path) -> No
 
 @pytest.mark.usefixtures("promoted")
 @pytest.mark.parametrize("name", ["other", "bert-docs-00000000", "bert"])
-def test_what_is_no_trial_is_bad_input(name: str, invoke: Invoke) -> None:
+def test_what_is_no_trial_is_bad_input(name, invoke):
     result = invoke("export", name, "--to", "junit")
 
     assert (2, "") == (result.exit_code, result.stdout)
@@ -62,8 +58,8 @@ def test_what_is_no_trial_is_bad_input(name: str, invoke: Invoke) -> None:
 @pytest.mark.usefixtures("promoted")
 @pytest.mark.parametrize(("to", "package"), [("mlflow", "mlflow-skinny"), ("wandb", "wandb")])
 def test_a_client_that_is_missing_is_named_with_the_command_that_installs_it(
-    to: str, package: str, invoke: Invoke, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    to, package, invoke, monkeypatch
+):
     real = builtins.__import__
 
     def without(name: str, *rest: Any) -> Any:
@@ -79,9 +75,7 @@ def test_a_client_that_is_missing_is_named_with_the_command_that_installs_it(
 
 
 @pytest.mark.usefixtures("promoted")
-def test_a_tracker_writes_the_runs(
-    invoke: Invoke, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_tracker_writes_the_runs(invoke, monkeypatch, tmp_path):
     written: list[Any] = []
     monkeypatch.setitem(
         command.TRACKERS, command.Target.WANDB, lambda *given: written.append(given) or "there"

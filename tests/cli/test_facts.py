@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from compilegate_facts.topics import TOPICS
-from tests.cli.conftest import Invoke
 from tests.cli.project import write_project
 
 OWN = "123456789012.dkr.ecr.us-east-1.amazonaws.com/team/train:1"
@@ -22,7 +21,7 @@ def write_cdk_json(folder: Path, **context: object) -> None:
     )
 
 
-def test_without_a_topic_every_topic_is_shown_with_its_age(invoke: Invoke) -> None:
+def test_without_a_topic_every_topic_is_shown_with_its_age(invoke):
     result = invoke("facts")
 
     lines = {line.split()[0]: line for line in result.stdout.splitlines() if line}
@@ -33,7 +32,7 @@ def test_without_a_topic_every_topic_is_shown_with_its_age(invoke: Invoke) -> No
 
 
 @pytest.mark.parametrize("topic", ["", *TOPICS])
-def test_people_get_80_columns_and_no_colour(topic: str, invoke: Invoke) -> None:
+def test_people_get_80_columns_and_no_colour(topic, invoke):
     result = invoke("facts", *filter(None, [topic]))
 
     assert 0 == result.exit_code
@@ -43,7 +42,7 @@ def test_people_get_80_columns_and_no_colour(topic: str, invoke: Invoke) -> None
     assert "\x1b" not in result.stdout
 
 
-def test_programs_get_the_overview(invoke: Invoke) -> None:
+def test_programs_get_the_overview(invoke):
     document = json.loads(invoke("facts", "--json").stdout)
 
     counts = {row["topic"]: row["rows"] for row in document["topics"]}
@@ -76,9 +75,7 @@ SHOWN: dict[str, tuple[int, tuple[str, ...]]] = {
 
 
 @pytest.mark.parametrize("words", SHOWN)
-def test_what_is_shown_and_what_is_refused_with_the_likely_words(
-    words: str, invoke: Invoke
-) -> None:
+def test_what_is_shown_and_what_is_refused_with_the_likely_words(words, invoke):
     code, expected = SHOWN[words]
 
     result = invoke("facts", *words.split())
@@ -88,13 +85,13 @@ def test_what_is_shown_and_what_is_refused_with_the_likely_words(
     assert [] == [part for part in expected if part not in shown]
 
 
-def test_prices_of_the_region_itself_are_no_other_regions(invoke: Invoke) -> None:
+def test_prices_of_the_region_itself_are_no_other_regions(invoke):
     shown = invoke("facts", "prices", "--instance", "ml.g5.48xlarge", "--region", "us-west-2")
 
     assert "may not be prices of" not in " ".join(shown.stdout.split())
 
 
-def test_types_that_the_managed_compiler_refuses_can_be_left_out(invoke: Invoke) -> None:
+def test_types_that_the_managed_compiler_refuses_can_be_left_out(invoke):
     every = json.loads(invoke("facts", "instances", "--json").stdout)["rows"]
     accepted = json.loads(invoke("facts", "instances", "--managed-compiler", "--json").stdout)
 
@@ -102,7 +99,7 @@ def test_types_that_the_managed_compiler_refuses_can_be_left_out(invoke: Invoke)
     assert {"p4de", "p5", "p5e", "p5en", "g6", "g6e", "m5", "m6i"} == refused
 
 
-def test_what_cdk_json_gives_is_shown_as_given(tmp_path: Path, invoke: Invoke) -> None:
+def test_what_cdk_json_gives_is_shown_as_given(tmp_path, invoke):
     image = {"framework": "pytorch", "version": "2.13.0", "uri": OWN}
     write_cdk_json(tmp_path, price_overrides={"ml.g5.xlarge": 1.0}, image_overrides=[image])
 
@@ -116,9 +113,7 @@ def test_what_cdk_json_gives_is_shown_as_given(tmp_path: Path, invoke: Invoke) -
     assert "cdk.json" in overview.stdout
 
 
-def test_a_price_of_cdk_json_counts_and_the_workloads_own_before_it(
-    tmp_path: Path, invoke: Invoke
-) -> None:
+def test_a_price_of_cdk_json_counts_and_the_workloads_own_before_it(tmp_path, invoke):
     file = write_project(tmp_path)
     text = file.read_text()
 
@@ -133,7 +128,7 @@ def test_a_price_of_cdk_json_counts_and_the_workloads_own_before_it(
     assert annual(3.0, "facts: {prices: {ml.g5.xlarge: 5.0}}\n") == pytest.approx(5 * once)
 
 
-def test_an_image_of_cdk_json_is_what_plan_asks_for(tmp_path: Path, invoke: Invoke) -> None:
+def test_an_image_of_cdk_json_is_what_plan_asks_for(tmp_path, invoke):
     file = write_project(tmp_path)
     own = {"framework": "pytorch", "version": "2.13", "uri": OWN}
     write_cdk_json(tmp_path, image_overrides=[own])
@@ -144,9 +139,7 @@ def test_an_image_of_cdk_json_is_what_plan_asks_for(tmp_path: Path, invoke: Invo
     assert "/pytorch:2.13.0-" not in text
 
 
-def test_an_image_of_another_region_stops_check_with_the_region(
-    tmp_path: Path, invoke: Invoke
-) -> None:
+def test_an_image_of_another_region_stops_check_with_the_region(tmp_path, invoke):
     file = write_project(tmp_path)
     own = {"framework": "pytorch", "version": "2.13", "uri": THERE}
     write_cdk_json(tmp_path, image_overrides=[own])

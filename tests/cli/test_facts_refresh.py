@@ -57,9 +57,7 @@ def answer_everything(clients: StubbedClients) -> None:
     clients.quotas([quota("ml.g5.xlarge", 0.0)], [quota("ml.g5.xlarge", 4.0)])
 
 
-def test_changes_are_shown_old_and_new_and_the_file_is_written(
-    clients: StubbedClients, refresh: Any, tmp_path: Path
-) -> None:
+def test_changes_are_shown_old_and_new_and_the_file_is_written(clients, refresh, tmp_path):
     answer_everything(clients)
 
     result = refresh()
@@ -79,9 +77,7 @@ def test_changes_are_shown_old_and_new_and_the_file_is_written(
     assert {GONE} == set(facts.absent_images)
 
 
-def test_a_second_reading_of_the_same_changes_nothing(
-    clients: StubbedClients, refresh: Any
-) -> None:
+def test_a_second_reading_of_the_same_changes_nothing(clients, refresh):
     answer_everything(clients)
     refresh()
     answer_everything(clients)
@@ -91,9 +87,7 @@ def test_a_second_reading_of_the_same_changes_nothing(
     assert "Nothing changed." in result.stdout
 
 
-def test_a_dry_run_shows_the_same_and_writes_nothing(
-    clients: StubbedClients, refresh: Any, tmp_path: Path
-) -> None:
+def test_a_dry_run_shows_the_same_and_writes_nothing(clients, refresh, tmp_path):
     answer_everything(clients)
 
     result = refresh("--dry-run")
@@ -103,9 +97,7 @@ def test_a_dry_run_shows_the_same_and_writes_nothing(
     assert not (tmp_path / "found.json").exists()
 
 
-def test_parts_that_were_not_asked_for_are_left_alone(
-    clients: StubbedClients, refresh: Any, tmp_path: Path
-) -> None:
+def test_parts_that_were_not_asked_for_are_left_alone(clients, refresh, tmp_path):
     answer_everything(clients)
     refresh()
     clients.prices([product("ml.g5.xlarge", "1.6000000000")])
@@ -117,9 +109,7 @@ def test_parts_that_were_not_asked_for_are_left_alone(
     assert (4, 1.6) == (facts.quota("ml.g5.xlarge"), facts.prices["ml.g5.xlarge"].usd_per_hour)
 
 
-def test_a_price_that_cdk_json_gives_is_reported_to_stay_in_force(
-    clients: StubbedClients, refresh: Any, tmp_path: Path
-) -> None:
+def test_a_price_that_cdk_json_gives_is_reported_to_stay_in_force(clients, refresh, tmp_path):
     context = {"stage": "dev", "region": REGION, "price_overrides": {"ml.g5.xlarge": 1.0}}
     (tmp_path / "cdk.json").write_text(json.dumps({"context": context}))
     clients.prices([product("ml.g5.xlarge", "1.6000000000"), product("ml.g7.xlarge")])
@@ -130,9 +120,7 @@ def test_a_price_that_cdk_json_gives_is_reported_to_stay_in_force(
     assert "cdk.json's own price overrides the list's: ml.g5.xlarge." in text
 
 
-def test_programs_get_every_change_and_what_was_not_read(
-    clients: StubbedClients, refresh: Any
-) -> None:
+def test_programs_get_every_change_and_what_was_not_read(clients, refresh):
     clients.refuse("pricing", "get_products", "AccessDeniedException", "not pricing:GetProducts")
     clients.quotas([quota("ml.g5.xlarge", 0.0)], [quota("ml.p4d.24xlarge", 2.0, spot=True)])
 
@@ -146,9 +134,7 @@ def test_programs_get_every_change_and_what_was_not_read(
     assert "have not run it against AWS" in " ".join(document["untried"].split())
 
 
-def test_when_nothing_could_be_read_it_fails_and_writes_nothing(
-    clients: StubbedClients, refresh: Any, tmp_path: Path
-) -> None:
+def test_when_nothing_could_be_read_it_fails_and_writes_nothing(clients, refresh, tmp_path):
     clients.refuse("pricing", "get_products", "AccessDeniedException", "not pricing:GetProducts")
 
     result = refresh("--only", "prices")
@@ -158,7 +144,7 @@ def test_when_nothing_could_be_read_it_fails_and_writes_nothing(
     assert not (tmp_path / "found.json").exists()
 
 
-def test_a_part_that_does_not_exist_is_bad_input(refresh: Any) -> None:
+def test_a_part_that_does_not_exist_is_bad_input(refresh):
     result = refresh("--only", "moods")
 
     assert (2, "") == (result.exit_code, result.stdout)

@@ -99,7 +99,7 @@ def value(document: Any, path: str) -> Any:
     return document
 
 
-def test_the_file_says_beside_each_value_how_it_was_seen(call: Any, tmp_path: Path) -> None:
+def test_the_file_says_beside_each_value_how_it_was_seen(call, tmp_path):
     result = call("--instance-type", "ml.g5.xlarge", "--run-hours", "2", "--runs-per-week", "3",
                   "--margin", "0.5", "--json")  # fmt: skip
 
@@ -143,9 +143,7 @@ def test_the_file_says_beside_each_value_how_it_was_seen(call: Any, tmp_path: Pa
         ((0.0, 0.0), None),
     ],
 )
-def test_how_long_it_compiled_is_in_the_file_and_a_short_run_may_compile(
-    seconds: tuple[Any, Any], expected: dict[str, float] | None, call: Any
-) -> None:
+def test_how_long_it_compiled_is_in_the_file_and_a_short_run_may_compile(seconds, expected, call):
     compiled = {
         name: run(0.05, slow=(0,), compiler={"compile_seconds": one, "graphs": 1})
         for name, one in zip(("torch_compile", "torch_compile again"), seconds, strict=True)
@@ -158,7 +156,7 @@ def test_how_long_it_compiled_is_in_the_file_and_a_short_run_may_compile(
     assert document["candidates"] == load_yaml(Path("job.yaml"))["candidates"]
 
 
-def test_what_no_person_says_is_todo_and_no_guess(call: Any) -> None:
+def test_what_no_person_says_is_todo_and_no_guess(call):
     document = json.loads(call("--json").stdout)
 
     asked = {"training.instance_type", "training.max_runtime_hours", "schedule.runs_per_week",
@@ -167,9 +165,7 @@ def test_what_no_person_says_is_todo_and_no_guess(call: Any) -> None:
     assert "two seeds differ by 0.5 here" in Path("job.yaml").read_text()
 
 
-def test_on_a_terminal_only_what_cannot_be_seen_is_asked(
-    call: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_on_a_terminal_only_what_cannot_be_seen_is_asked(call, monkeypatch):
     monkeypatch.setattr("compilegate_init.first.command.is_interactive", lambda: True)
 
     result = call("--runs-per-week", "5", stdin="\nfoo\n2\n\n")
@@ -183,7 +179,7 @@ def test_on_a_terminal_only_what_cannot_be_seen_is_asked(
     assert "TODO" not in Path("job.yaml").read_text()
 
 
-def test_the_gain_of_the_hours_that_were_given_is_said_beside_that_of_the_steps(call: Any) -> None:
+def test_the_gain_of_the_hours_that_were_given_is_said_beside_that_of_the_steps(call):
     document = json.loads(call("--json", "--run-hours", "2").stdout)["gain"]
 
     steady, overhead = document["steady"], document["overhead_seconds"]
@@ -197,7 +193,7 @@ def test_the_gain_of_the_hours_that_were_given_is_said_beside_that_of_the_steps(
     assert document["here"] < 1 < at["speedup"]
 
 
-def test_the_screen_says_the_gain_of_both_lengths_and_from_when_it_pays(call: Any) -> None:
+def test_the_screen_says_the_gain_of_both_lengths_and_from_when_it_pays(call):
     text = " ".join(call("--run-hours", "2").stdout.split())
 
     assert re.search(r"Here, 20 steps: 0\.\d+x\. Your run of 2 h on this machine: 1\.9\dx, ", text)
@@ -208,7 +204,7 @@ def test_the_screen_says_the_gain_of_both_lengths_and_from_when_it_pays(call: An
     assert "So few runs do not tell whether compiling pays at this length." in alike
 
 
-def test_the_runs_differ_in_compiler_and_seed_alone(call: Any, started: Path) -> None:
+def test_the_runs_differ_in_compiler_and_seed_alone(call, started):
     assert 0 == call("--steps", "7", "--", "--bs", "64").exit_code
 
     rows = [json.loads(row) for row in started.read_text().splitlines()]
@@ -222,7 +218,7 @@ def test_the_runs_differ_in_compiler_and_seed_alone(call: Any, started: Path) ->
     assert {7} == {one["steps"] for one, _ in rows}
 
 
-def test_a_script_without_a_seed_has_its_own_moved(call: Any, started: Path) -> None:
+def test_a_script_without_a_seed_has_its_own_moved(call, started):
     none = [{**run()["parsers"][0], "options": OPTIONS[:3]}]
     assert 0 == call(none=run(parsers=none)).exit_code
 
@@ -230,7 +226,7 @@ def test_a_script_without_a_seed_has_its_own_moved(call: Any, started: Path) -> 
     assert (1, []) == (last[0]["shift"], last[1])
 
 
-def test_a_seed_that_is_not_followed_is_not_passed(call: Any) -> None:
+def test_a_seed_that_is_not_followed_is_not_passed(call):
     document = json.loads(call("--json", **{"none again": run()}).stdout)
 
     assert document["seeds"]["another"] is False
@@ -238,7 +234,7 @@ def test_a_seed_that_is_not_followed_is_not_passed(call: Any) -> None:
     assert {"batch_size": "bs", "learning_rate": "lr", "seed": None} == json.loads(names)
 
 
-def test_arguments_given_are_those_of_the_workload(call: Any) -> None:
+def test_arguments_given_are_those_of_the_workload(call):
     result = call("--", "--rounds", "5", "--no-cuda", "--data=small", "--lr", "0.5")
 
     assert 0 == result.exit_code, result.output
@@ -249,7 +245,7 @@ def test_arguments_given_are_those_of_the_workload(call: Any) -> None:
     assert "lr" not in values
 
 
-def test_a_compiled_run_that_fails_leaves_a_file_and_no_gain(call: Any) -> None:
+def test_a_compiled_run_that_fails_leaves_a_file_and_no_gain(call):
     document = json.loads(call("--json", torch_compile=None).stdout)
 
     assert document["gain"] is None
@@ -260,7 +256,7 @@ def test_a_compiled_run_that_fails_leaves_a_file_and_no_gain(call: Any) -> None:
     ]
 
 
-def test_a_run_without_a_step_says_why_and_leaves_nothing(call: Any, tmp_path: Path) -> None:
+def test_a_run_without_a_step_says_why_and_leaves_nothing(call, tmp_path):
     result = call(none=run(steps=[], calls=0, ended={"how": "finished"}))
 
     assert 2 == result.exit_code
@@ -324,7 +320,7 @@ ENDINGS: dict[str, tuple[dict[str, Any], Ended, str]] = {
 
 
 @pytest.mark.parametrize("name", ENDINGS)
-def test_each_way_to_end_has_its_cause_and_fix(name: str) -> None:
+def test_each_way_to_end_has_its_cause_and_fix(name):
     ending, ended, words = ENDINGS[name]
     about = {key: ending.pop(key) for key in ("calls", "asks_terminal") if key in ending}
     facts = {"ended": ending, **about} if ending else {}
@@ -334,7 +330,7 @@ def test_each_way_to_end_has_its_cause_and_fix(name: str) -> None:
     assert problem.fix
 
 
-def test_shapes_that_move_are_named_and_a_smaller_last_batch_is_none_of_them() -> None:
+def test_shapes_that_move_are_named_and_a_smaller_last_batch_is_none_of_them():
     def shapes(*sizes: list[int]) -> dict[str, Any]:
         return {"shapes": [[1, [["input_ids", one, "int64"]]] for one in sizes]}
 
@@ -360,13 +356,11 @@ def test_shapes_that_move_are_named_and_a_smaller_last_batch_is_none_of_them() -
         ({"matmul": "high"}, "fp32"),
     ],
 )
-def test_the_precision_is_that_of_autocast_weights_or_matrix_products(
-    facts: dict[str, Any], precision: str
-) -> None:
+def test_the_precision_is_that_of_autocast_weights_or_matrix_products(facts, precision):
     assert precision == Seen(run(**facts)).precision[0]
 
 
-def test_too_few_steady_steps_give_no_gain() -> None:
+def test_too_few_steady_steps_give_no_gain():
     short = Seen(run(slow=tuple(range(2, 20))))
 
     assert short.pace() is None
@@ -375,21 +369,19 @@ def test_too_few_steady_steps_give_no_gain() -> None:
 
 @pytest.mark.parametrize(("reported", "spread", "margin"), [(5000.0, None, 50.0), (0.9, 0.04, 0.08),
                                                             (0.0, None, 0.01)])  # fmt: skip
-def test_a_margin_follows_the_scale_of_the_metric_or_two_seeds(
-    reported: float, spread: float | None, margin: float
-) -> None:
+def test_a_margin_follows_the_scale_of_the_metric_or_two_seeds(reported, spread, margin):
     (one,) = Seen(run(metrics={"eval_loss": reported}, lines=[])).reported()
 
     assert margin == margin_for(one, spread)
 
 
-def test_what_is_logged_counts_before_what_is_printed() -> None:
+def test_what_is_logged_counts_before_what_is_printed():
     seen = Seen(run(metrics={"train_loss": 1.0, "acc": 0.5, "val_loss": 2.0}))
 
     assert ["acc", "val_loss"] == [one.metric.name for one in seen.reported()][:2]
 
 
-def test_words_go_to_the_options_that_take_them() -> None:
+def test_words_go_to_the_options_that_take_them():
     read = describe(SCRIPT.encode(), "job.py")
     takes = corrected(read, Seen(run()), []).command_line
     passed = passed_words(["fit", "--bs=8", "--no-cuda", "--lr", "1e-3"], takes)
@@ -399,7 +391,7 @@ def test_words_go_to_the_options_that_take_them() -> None:
     )  # fmt: skip
 
 
-def test_constants_are_those_that_a_file_of_settings_has_left() -> None:
+def test_constants_are_those_that_a_file_of_settings_has_left():
     code = b"batch_size = 8\nlearning_rate = 0.1\nexec(open('configurator.py').read())\n"
     seen = Seen(run(parsers=[], globals={"batch_size": 16, "learning_rate": 0.01}))
     read = corrected(describe(code, "train.py"), seen, ["small.py", "--batch_size=4"])
@@ -408,7 +400,7 @@ def test_constants_are_those_that_a_file_of_settings_has_left() -> None:
     assert {"batch_size": 4, "learning_rate": 0.01} == options
 
 
-def test_requirements_are_what_was_imported_and_an_image_lacks() -> None:
+def test_requirements_are_what_was_imported_and_an_image_lacks():
     packages = {"yaml": ["PyYAML", "6.0"], "torch": ["torch", "2"], "own": [None, None]}
     seen = Seen(run(packages=packages))
 

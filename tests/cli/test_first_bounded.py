@@ -37,13 +37,13 @@ def left() -> list[str]:
     return found
 
 
-def test_an_end_by_itself_has_its_code_and_the_end_of_what_it_printed() -> None:
+def test_an_end_by_itself_has_its_code_and_the_end_of_what_it_printed():
     ended = ran("print('a'); print('b'); raise SystemExit(3)")
 
     assert (3, None, "a\nb\n") == (ended.code, ended.cut, ended.tail)
 
 
-def test_of_very_much_output_the_end_is_kept() -> None:
+def test_of_very_much_output_the_end_is_kept():
     ended = ran("for _ in range(64): print('x' * 2**20)\nprint('last')")
 
     assert 64 * (MIB + 1) + 5 == ended.printed_bytes
@@ -51,7 +51,7 @@ def test_of_very_much_output_the_end_is_kept() -> None:
     assert bounded.KEPT_BYTES == len(ended.tail)
 
 
-def test_a_terminal_is_not_waited_for() -> None:
+def test_a_terminal_is_not_waited_for():
     assert "EOFError" in ran("input('password: ')").tail
 
 
@@ -69,14 +69,14 @@ def test_a_terminal_is_not_waited_for() -> None:
     ],
     ids=["never ends", "ignores signals", "uses all memory", "forks"],
 )  # fmt: skip
-def test_what_goes_on_without_end_is_cut(code: str, cut: Cut, limits: dict[str, float]) -> None:
+def test_what_goes_on_without_end_is_cut(code, cut, limits):
     ended = ran(code, **limits)
 
     assert (cut, None) == (ended.cut, ended.code)
     assert [] == left()
 
 
-def test_a_process_that_left_the_group_ends_too(tmp_path: Path) -> None:
+def test_a_process_that_left_the_group_ends_too(tmp_path):
     code = f"""
         import os, time
         if not os.fork():

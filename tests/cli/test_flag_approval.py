@@ -19,7 +19,6 @@ from compilegate.domain.planning.arms import ArmPlan
 from compilegate.domain.records.trials import WAIT_SECONDS, ApprovalAnswer, FlagOutcome
 from compilegate.usecases.flag.approval import answer_once, ask_approval, await_approval
 from compilegate.usecases.records import Trial, save_record, to_json
-from tests.cli.conftest import Invoke
 from tests.decision_builder import decision_document
 from tests.domain.workload_builder import SOUND
 from tests.fake_clouds import FakeProviders, cloud
@@ -52,9 +51,7 @@ def answer_of(pending: Cloud) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(("word", "approved"), [("approve", True), ("reject", False)])
-def test_a_persons_answer_is_recorded_and_wakes_the_trial(
-    word: str, approved: bool, invoke: Invoke, pending: Cloud
-) -> None:
+def test_a_persons_answer_is_recorded_and_wakes_the_trial(word, approved, invoke, pending):
     command = ("flag", word, "bert-docs", "--reason", "because", "--yes")
     first, again = invoke(*command), " ".join(invoke(*command).stdout.split())
     document = json.loads(invoke(*command, "--json").stdout)
@@ -73,9 +70,7 @@ def test_a_persons_answer_is_recorded_and_wakes_the_trial(
     )  # fmt: skip
 
 
-def test_the_other_answer_afterwards_says_what_to_do_instead(
-    invoke: Invoke, pending: Cloud
-) -> None:
+def test_the_other_answer_afterwards_says_what_to_do_instead(invoke, pending):
     unasked = invoke("flag", "reject", "bert-docs", "--reason", "no")
     assert (2, True) == (unasked.exit_code, "add --yes" in unasked.stderr)
     key = ApprovalAnswer.key_of(trial=TRIAL)
@@ -90,7 +85,7 @@ def test_the_other_answer_afterwards_says_what_to_do_instead(
     assert "turns the flag on" not in result.stdout
 
 
-def test_status_shows_what_waits_until_it_is_answered(invoke: Invoke, pending: Cloud) -> None:
+def test_status_shows_what_waits_until_it_is_answered(invoke, pending):
     before = invoke("status").stdout
     document = json.loads(invoke("status", "--json").stdout)
     pending.services.store.put(naming.registration_key("other"), b"{}")
@@ -107,7 +102,7 @@ def test_status_shows_what_waits_until_it_is_answered(invoke: Invoke, pending: C
     assert [] == json.loads(invoke("status", "--json").stdout)["approvals"]
 
 
-def test_a_trial_that_is_watched_says_that_it_waits(pending: Cloud) -> None:
+def test_a_trial_that_is_watched_says_that_it_waits(pending):
     trial = Trial("bert-docs", TRIAL, "")
     jobs: Any = pending.services.jobs
     jobs.add(f"{naming.job_base('bert-docs', TRIAL, 's0')}-r0", "Completed", 1.0, 2.0)
@@ -139,9 +134,7 @@ def test_a_trial_that_is_watched_says_that_it_waits(pending: Cloud) -> None:
          "unchanged: a proven regression stands (production monitoring: worse)"),
     ],
 )  # fmt: skip
-def test_the_end_of_a_trial_says_what_became_of_the_flag(
-    applied: dict[str, Any] | None, message: str
-) -> None:
+def test_the_end_of_a_trial_says_what_became_of_the_flag(applied, message):
     outcome = read(FlagOutcome, applied) if applied else None
 
     assert message == flag_words(read(Decision, decision_document()), outcome)

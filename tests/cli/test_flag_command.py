@@ -17,7 +17,6 @@ from compilegate.domain.flag import Flag, Layer
 from compilegate.usecases.flag.change_flag import change_flag
 from tests.cli.conftest import Invoke
 from tests.cli.trial_script import executions
-from tests.fake_clouds import FakeProviders
 from tests.usecases.flag_changes import flag_change
 
 FLAG = "/compilegate/dev/workloads/bert-docs/compiler"
@@ -34,8 +33,8 @@ def revert(invoke: Invoke, *options: str) -> Any:
 
 @pytest.mark.parametrize("error", [None, PermissionError("may not publish")])
 def test_a_person_turns_the_flag_off_under_their_name_and_the_owner_is_notified(
-    error: Exception | None, invoke: Invoke, promoted: Cloud, providers: FakeProviders
-) -> None:
+    error, invoke, promoted, providers
+):
     """The override stands where that fails."""
     topic = KeptTopic(error)
     providers.aws_cloud = replace(promoted, topic=topic)
@@ -61,8 +60,8 @@ def test_a_person_turns_the_flag_off_under_their_name_and_the_owner_is_notified(
 
 
 def test_the_page_of_the_trial_says_that_a_person_turned_its_candidate_off(
-    invoke: Invoke, promoted: Cloud, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    invoke, promoted, monkeypatch
+):
     (trial,) = (entry["trial"] for entry in entries(promoted))
     page, store = naming.report_key("bert-docs", trial, "md"), promoted.services.store
     with monkeypatch.context() as patched:
@@ -96,8 +95,8 @@ class KeptTopic:
 
 
 def test_an_override_that_is_recorded_but_not_written_says_so_and_is_reported(
-    invoke: Invoke, promoted: Cloud, providers: FakeProviders, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    invoke, promoted, providers, monkeypatch
+):
     topic = KeptTopic()
     providers.aws_cloud = replace(promoted, topic=topic)
     with monkeypatch.context() as patched:
@@ -120,9 +119,7 @@ def test_an_override_that_is_recorded_but_not_written_says_so_and_is_reported(
     assert entries(promoted)[-1]["to"] == promoted.services.flags.read(FLAG)
 
 
-def test_an_override_that_was_not_even_recorded_is_an_error(
-    invoke: Invoke, promoted: Cloud, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_override_that_was_not_even_recorded_is_an_error(invoke, promoted, monkeypatch):
     def broken(*_: Any) -> None:
         raise ConnectionError("gone")
 
@@ -134,9 +131,7 @@ def test_an_override_that_was_not_even_recorded_is_an_error(
     assert "Recorded" not in result.stdout
 
 
-def test_what_will_happen_is_reported_before_it_is_asked_for(
-    invoke: Invoke, promoted: Cloud, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_will_happen_is_reported_before_it_is_asked_for(invoke, promoted, monkeypatch):
     monkeypatch.setattr("compilegate.cli.common.output.is_interactive", lambda: True)
     command = ["flag", "set", "bert-docs", "--candidate", "compile", "--reason", "why not"]
 
@@ -175,9 +170,7 @@ SET = ("flag", "set", "bert-docs", "--candidate", "fp8")
         ),
     ],
 )  # fmt: skip
-def test_what_cannot_be_done_is_refused_before_anything_changes(
-    command: tuple[str, ...], said: str, invoke: Invoke, promoted: Cloud
-) -> None:
+def test_what_cannot_be_done_is_refused_before_anything_changes(command, said, invoke, promoted):
     result = invoke(*command)
 
     assert 2 == result.exit_code
@@ -188,9 +181,7 @@ def test_what_cannot_be_done_is_refused_before_anything_changes(
         assert "the flag" not in result.stdout
 
 
-def test_a_trial_that_promoted_another_candidate_proves_nothing_of_this_one(
-    invoke: Invoke, promoted: Cloud
-) -> None:
+def test_a_trial_that_promoted_another_candidate_proves_nothing_of_this_one(invoke, promoted):
     command = ("flag", "set", "bert-docs", "--candidate", "bf16", "--reason", "try", "--yes")
 
     message = " ".join(invoke(*command).stdout.split())
@@ -198,9 +189,7 @@ def test_a_trial_that_promoted_another_candidate_proves_nothing_of_this_one(
     assert "ended with promote of another candidate." in message
 
 
-def test_ctrl_c_at_the_question_ends_like_ctrl_c_anywhere(
-    invoke: Invoke, promoted: Cloud, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_ctrl_c_at_the_question_ends_like_ctrl_c_anywhere(invoke, promoted, monkeypatch):
     def interrupted(*_: Any) -> bool:
         raise typer.Abort
 
@@ -212,7 +201,7 @@ def test_ctrl_c_at_the_question_ends_like_ctrl_c_anywhere(
     assert "Stopped." in result.stderr
 
 
-def test_the_caller_of_aws_is_known_by_its_arn() -> None:
+def test_the_caller_of_aws_is_known_by_its_arn():
     class Sts:
         def get_caller_identity(self) -> dict[str, str]:
             return {"Arn": "arn:aws:sts::111122223333:assumed-role/dev/ana"}
@@ -220,7 +209,7 @@ def test_the_caller_of_aws_is_known_by_its_arn() -> None:
     assert "arn:aws:sts::111122223333:assumed-role/dev/ana" == who.aws_caller(Sts())
 
 
-def test_a_user_without_a_name_is_a_number(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_user_without_a_name_is_a_number(monkeypatch):
     def nameless() -> str:
         raise KeyError("uid")
 
@@ -232,9 +221,7 @@ OTHER = Flag(True, "permanent", "mine", {"batch_size": 48})
 DEEP = "[" * 4000
 
 
-def test_show_shows_an_override_also_after_the_machine_overruled_it(
-    invoke: Invoke, promoted: Cloud
-) -> None:
+def test_show_shows_an_override_also_after_the_machine_overruled_it(invoke, promoted):
     revert(invoke, "--yes")
     change = flag_change("enable", "later", decided_at=promoted.services.clock.now() + 1)
     change_flag("bert-docs", change, services=promoted.services)
@@ -248,9 +235,7 @@ def test_show_shows_an_override_also_after_the_machine_overruled_it(
     assert document["change"]["overrode"]["reason"] == WHY
 
 
-def test_who_agreed_to_a_promotion_and_why_a_flag_is_stale_are_shown(
-    invoke: Invoke, promoted: Cloud
-) -> None:
+def test_who_agreed_to_a_promotion_and_why_a_flag_is_stale_are_shown(invoke, promoted):
     change = replace(flag_change("enable"), details={"trial": "t", "approved_by": "human:bo"})
     change_flag("bert-docs", flag_change("revert"), services=promoted.services)
     change_flag("bert-docs", change, services=promoted.services)
@@ -267,9 +252,7 @@ def test_who_agreed_to_a_promotion_and_why_a_flag_is_stale_are_shown(
     assert "stale because of stale" in stale
 
 
-def test_the_layers_of_a_stack_are_shown_with_what_each_gained(
-    invoke: Invoke, promoted: Cloud
-) -> None:
+def test_the_layers_of_a_stack_are_shown_with_what_each_gained(invoke, promoted):
     layers = (Layer("compile", "d1", 1.33), Layer("larger", "d2", 1.021))
     stack = replace(
         flag_change("enable").flag, candidate="larger", layers=layers,
@@ -295,8 +278,8 @@ def test_the_layers_of_a_stack_are_shown_with_what_each_gained(
     ],
 )
 def test_a_parameter_that_differs_from_the_ledger_is_reported_and_repaired(
-    raw: str | None, message: str, invoke: Invoke, promoted: Cloud
-) -> None:
+    raw, message, invoke, promoted
+):
     flags: Any = promoted.services.flags
     del flags.values[FLAG]
     if raw is not None:
@@ -330,8 +313,8 @@ def test_a_parameter_that_differs_from_the_ledger_is_reported_and_repaired(
     ids=["on by hand", "a word", "deeply nested"],
 )  # fmt: skip
 def test_a_parameter_that_train_will_not_follow_is_not_the_headline(
-    raw: str, headline: str, problem: str, invoke: Invoke, promoted: Cloud
-) -> None:
+    raw, headline, problem, invoke, promoted
+):
     promoted.services.flags.write(FLAG, raw)
 
     shown = " ".join(invoke("flag", "show", "bert-docs").stdout.split())
@@ -344,9 +327,7 @@ def test_a_parameter_that_train_will_not_follow_is_not_the_headline(
     assert document["problem"].startswith(problem)
 
 
-def test_a_value_that_fills_the_parameter_is_cut_on_the_screen(
-    invoke: Invoke, promoted: Cloud
-) -> None:
+def test_a_value_that_fills_the_parameter_is_cut_on_the_screen(invoke, promoted):
     long = Flag(True, "probation", "compile", {"entry_point": "x" * 3000})
     change_flag(
         "bert-docs",
@@ -359,7 +340,7 @@ def test_a_value_that_fills_the_parameter_is_cut_on_the_screen(
     assert long.overrides == document["overrides"]
 
 
-def test_flag_show_and_history(invoke: Invoke, promoted: Cloud) -> None:
+def test_flag_show_and_history(invoke, promoted):
     (payload,) = executions(promoted).started.values()
     trial = payload["trial"]
     shown = invoke("flag", "show", "bert-docs")
@@ -377,7 +358,7 @@ def test_flag_show_and_history(invoke: Invoke, promoted: Cloud) -> None:
     assert f"s3://data/decisions/bert-docs/{trial}/evidence.json" in history.stdout
 
 
-def test_a_flag_never_set_is_reported_so(invoke: Invoke, promoted: Cloud) -> None:
+def test_a_flag_never_set_is_reported_so(invoke, promoted):
     promoted.services.ledger.raw.put_once(
         "other", "trial#t#started", {"kind": "started", "at": 1, "execution": "other-t"}
     )

@@ -266,9 +266,7 @@ def refused(result: Result, message: str) -> bool:
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_a_file_is_written_from_the_script_and_passes_check(
-    name: str, code: Path, invoke: Invoke
-) -> None:
+def test_a_file_is_written_from_the_script_and_passes_check(name, code, invoke):
     written = invoke("init", code / f"{name}.py", "--yes", "--json", "--training-samples", 96)
     assert 0 == written.exit_code, written.output
     document = json.loads(written.stdout)
@@ -283,7 +281,7 @@ def test_a_file_is_written_from_the_script_and_passes_check(
     assert "trial_over_budget" not in checked.stdout
 
 
-def test_published_styles(written: Written) -> None:
+def test_published_styles(written):
     read = {}
     for style, (script, expected, _) in STYLES.items():
         document = written(script)
@@ -293,7 +291,7 @@ def test_published_styles(written: Written) -> None:
     assert {style: (values, todo) for style, (_, values, todo) in STYLES.items()} == read
 
 
-def test_what_a_line_of_the_code_says_or_is_assumed(written: Written) -> None:
+def test_what_a_line_of_the_code_says_or_is_assumed(written):
     rows = []
     for line, path, *_ in LINES:
         loop = LOOP.replace("for epoch in range(3):", line) if line.endswith(":") else LOOP
@@ -304,7 +302,7 @@ def test_what_a_line_of_the_code_says_or_is_assumed(written: Written) -> None:
     assert [*LINES] == rows
 
 
-def test_a_trainers_printed_metric_is_found(written: Written) -> None:
+def test_a_trainers_printed_metric_is_found(written):
     pattern = written(scripts.SET_UP_IN_CODE)["values"][f"{VALUES}.metric_patterns"]
 
     for printed in ("{'eval_accuracy': 0.5, 'epoch': 1.0}", "{'eval_accuracy': '0.5'}"):
@@ -312,7 +310,7 @@ def test_a_trainers_printed_metric_is_found(written: Written) -> None:
 
 
 @pytest.mark.parametrize("reader", scripts.UNREAD)
-def test_arguments_whose_names_are_not_read_are_left_open(reader: str, written: Written) -> None:
+def test_arguments_whose_names_are_not_read_are_left_open(reader, written):
     document = written(scripts.UNREAD[reader] + LOOP)
 
     assert "not read" in document["shown"].replace("could not be", "not")
@@ -320,7 +318,7 @@ def test_arguments_whose_names_are_not_read_are_left_open(reader: str, written: 
     assert f"{VALUES}.argument_names" in document["todo"]
 
 
-def test_what_was_read_and_was_not_is_said(written: Written) -> None:
+def test_what_was_read_and_was_not_is_said(written):
     direct = LOOP.replace("optimizer.step()", "change(model.parameters())")
     renamed = scripts.SHORT.replace("optim.SGD", "optim.lr_scheduler.StepLR")
     starts = {said: f"job.yaml: written from {said}, " for said in scripts.STARTS}
@@ -354,9 +352,7 @@ def test_what_was_read_and_was_not_is_said(written: Written) -> None:
         ("import keras\nmodel.fit(x)\n", "trains with Keras"),
     ],
 )
-def test_a_script_of_another_framework_is_called_that(
-    script: str, words: str, tmp_path: Path, invoke: Invoke, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_script_of_another_framework_is_called_that(script, words, tmp_path, invoke, monkeypatch):
     file = tmp_path / "job.py"
     file.write_text(script)
     monkeypatch.delenv("KERAS_BACKEND", raising=False)
@@ -370,7 +366,7 @@ def test_a_script_of_another_framework_is_called_that(
     assert 0 == invoke("init", file, "--yes", "--force").exit_code
 
 
-def test_a_margin_is_not_guessed_where_a_metric_has_no_usual_scale(written: Written) -> None:
+def test_a_margin_is_not_guessed_where_a_metric_has_no_usual_scale(written):
     script = LOOP.replace("val loss", "val rmse")
     document = written(f"import torch\n{script}")
 
@@ -378,7 +374,7 @@ def test_a_margin_is_not_guessed_where_a_metric_has_no_usual_scale(written: Writ
     assert "quality.margin" in written(f"import torch\n{LOOP}")["assumed"]
 
 
-def test_where_a_script_compiles_is_kept(written: Written) -> None:
+def test_where_a_script_compiles_is_kept(written):
     compiles = [written(plain(line))["script"]["compiles"] for line in (COMPILED, "model.train()")]
 
     assert [{"line": 2, "source": COMPILED}, None] == compiles
@@ -393,9 +389,7 @@ def test_where_a_script_compiles_is_kept(written: Written) -> None:
         ("'fast'", "whose default is no number above 0"),
     ],
 )
-def test_what_stands_beside_a_value(
-    default: str, why: str, written: Written, tmp_path: Path
-) -> None:
+def test_what_stands_beside_a_value(default, why, written, tmp_path):
     written(scripts.PICTURES.replace("default=None", f"default={default}"))
 
     text = (tmp_path / "job.yaml").read_text()
@@ -406,9 +400,7 @@ def test_what_stands_beside_a_value(
     assert "It imports" not in written(scripts.PICTURES)["shown"]
 
 
-def test_the_whole_run_of_a_plain_loop_is_left_open_and_check_says_so(
-    code: Path, invoke: Invoke
-) -> None:
+def test_the_whole_run_of_a_plain_loop_is_left_open_and_check_says_so(code, invoke):
     written = invoke("init", code / "loop.py", "--yes")
     checked = invoke("check", "loop.yaml")
 
@@ -418,7 +410,7 @@ def test_the_whole_run_of_a_plain_loop_is_left_open_and_check_says_so(
     assert "Fix: replace TODO: training samples times epochs" in checked.stderr
 
 
-def test_what_a_person_says_is_written_and_priced(code: Path, invoke: Invoke) -> None:
+def test_what_a_person_says_is_written_and_priced(code, invoke):
     for name, *options in (
         ("short",), ("stopped", "--run-hours", 400),
         ("long", "--run-hours", 20, "--runs-per-week", 5, "--instance-type", "ml.g5.12xlarge"),
@@ -435,8 +427,8 @@ def test_what_a_person_says_is_written_and_priced(code: Path, invoke: Invoke) ->
 
 
 def test_on_a_terminal_only_what_no_script_says_is_asked_until_it_is_right(
-    code: Path, invoke: Invoke, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    code, invoke, monkeypatch
+):
     monkeypatch.setattr("compilegate_init.command.is_interactive", lambda: True)
     answers = ("p4d", "foo", "", "-1", "700", "2", "-5", "many", "1,000", "0", "0.01")
 
@@ -470,7 +462,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("case", BAD)
-def test_what_is_no_script_is_one_clear_error(case: str, tmp_path: Path, invoke: Invoke) -> None:
+def test_what_is_no_script_is_one_clear_error(case, tmp_path, invoke):
     name, content, message = BAD[case]
     (tmp_path / "code").mkdir()
     (tmp_path / "code" / "a.py").write_text("")
@@ -494,9 +486,7 @@ def test_what_is_no_script_is_one_clear_error(case: str, tmp_path: Path, invoke:
         (("--output", "a/b/c/job.yaml"), "lies neither below the workload file's folder"),
     ],
 )
-def test_a_wrong_option_is_named_and_nothing_written(
-    options: tuple[str, str], message: str, code: Path, invoke: Invoke
-) -> None:
+def test_a_wrong_option_is_named_and_nothing_written(options, message, code, invoke):
     result = invoke("init", code / "nano.py", "--yes", *options)
 
     assert 2 == result.exit_code
@@ -505,9 +495,7 @@ def test_a_wrong_option_is_named_and_nothing_written(
 
 
 @pytest.mark.parametrize("name", ["train", "main", "run", "script"])
-def test_a_name_that_every_project_has_gives_way_to_its_folders(
-    name: str, tmp_path: Path, invoke: Invoke
-) -> None:
+def test_a_name_that_every_project_has_gives_way_to_its_folders(name, tmp_path, invoke):
     folder = tmp_path / "bert_docs"
     folder.mkdir()
     (folder / f"{name}.py").write_text("import torch\n")
@@ -517,7 +505,7 @@ def test_a_name_that_every_project_has_gives_way_to_its_folders(
     assert "bert-docs" == load_yaml(Path("bert-docs.yaml"))["name"]
 
 
-def test_a_file_is_overwritten_by_force_only(code: Path, invoke: Invoke) -> None:
+def test_a_file_is_overwritten_by_force_only(code, invoke):
     Path("nano.yaml").write_text("mine\n")
 
     assert refused(invoke("init", code / "nano.py", "--yes"), "nano.yaml: exists already")
@@ -526,9 +514,7 @@ def test_a_file_is_overwritten_by_force_only(code: Path, invoke: Invoke) -> None
     assert "mine\n" != Path("nano.yaml").read_text()
 
 
-def test_editors_find_the_schema_by_a_path_that_every_clone_has(
-    tmp_path: Path, invoke: Invoke
-) -> None:
+def test_editors_find_the_schema_by_a_path_that_every_clone_has(tmp_path, invoke):
     shutil.copy(SCRIPTS / "hf_trainer.py", tmp_path / "job.py")
     invoke("init", "job.py", "--yes", "-o", "without.yaml")
     (tmp_path / "workload.schema.json").write_text(invoke("schema").stdout)

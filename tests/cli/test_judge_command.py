@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.cli.conftest import Invoke
 from tests.domain.evidence_builder import GOOD, NOISY, WORSE, document
 from tools.docs.examples import probation
 
@@ -45,9 +43,8 @@ CASES = [
 
 @pytest.mark.parametrize(("evidence", "verdict", "code", "first"), CASES)
 def test_verdict_and_exit_code_and_the_verdict_first_within_80_columns(
-    *, evidence: dict[str, Any], verdict: str, code: int, first: str, tmp_path: Path,
-    invoke: Invoke,
-) -> None:  # fmt: skip
+    *, evidence, verdict, code, first, tmp_path, invoke
+):
     file = tmp_path / "evidence.json"
     file.write_text(json.dumps(evidence))
 
@@ -63,7 +60,7 @@ def test_verdict_and_exit_code_and_the_verdict_first_within_80_columns(
     assert [] == [line for line in lines if len(line) > 80]
 
 
-def test_a_stream_answers_every_line_in_order_and_says_nothing_else(invoke: Invoke) -> None:
+def test_a_stream_answers_every_line_in_order_and_says_nothing_else(invoke):
     stdin = "\n".join(json.dumps(evidence) for evidence, *_ in CASES)
 
     result = invoke("judge", "--jsonl", "-", stdin=stdin)
@@ -73,9 +70,7 @@ def test_a_stream_answers_every_line_in_order_and_says_nothing_else(invoke: Invo
     assert (0, "") == (result.exit_code, result.stderr)
 
 
-def test_a_line_that_is_not_json_is_decided_as_invalid_and_the_rest_goes_on(
-    tmp_path: Path, invoke: Invoke
-) -> None:
+def test_a_line_that_is_not_json_is_decided_as_invalid_and_the_rest_goes_on(tmp_path, invoke):
     file = tmp_path / "many.jsonl"
     file.write_text("\n".join(["nonsense", "[]", "", json.dumps(document(metrics=GOOD))]))
 
@@ -120,9 +115,7 @@ def test_a_line_that_is_not_json_is_decided_as_invalid_and_the_rest_goes_on(
         (("evidence.json", "--workload", "x"), "--workload: requires --replay"),
     ],
 )
-def test_options_that_do_not_fit_together_are_refused_with_a_fix(
-    arguments: tuple[str, ...], message: str, invoke: Invoke
-) -> None:
+def test_options_that_do_not_fit_together_are_refused_with_a_fix(arguments, message, invoke):
     result = invoke("judge", *arguments)
 
     assert (2, "") == (result.exit_code, result.stdout)
@@ -140,8 +133,8 @@ def test_options_that_do_not_fit_together_are_refused_with_a_fix(
     ],
 )
 def test_a_file_that_is_not_json_is_bad_input_with_the_fix_of_its_own_fault(
-    text: str, fix: str, tmp_path: Path, invoke: Invoke
-) -> None:
+    text, fix, tmp_path, invoke
+):
     file = tmp_path / "evidence.json"
     file.write_text(text)
 
@@ -152,9 +145,7 @@ def test_a_file_that_is_not_json_is_bad_input_with_the_fix_of_its_own_fault(
     assert fix in result.stderr.partition("Fix: ")[2]
 
 
-def test_a_failure_is_shown_with_what_the_job_said_and_what_helps(
-    tmp_path: Path, invoke: Invoke
-) -> None:
+def test_a_failure_is_shown_with_what_the_job_said_and_what_helps(tmp_path, invoke):
     file = tmp_path / "evidence.json"
     evidence = document(metrics=GOOD)
     run = next(run for run in evidence["arms"][1]["runs"] if run["stage"] == "quality")
@@ -167,9 +158,7 @@ def test_a_failure_is_shown_with_what_the_job_said_and_what_helps(
     assert shown.index("CUDA out of memory") < shown.index("short blocks alone predict")
 
 
-def test_a_saving_is_conditional_where_the_candidate_stays_off(
-    tmp_path: Path, invoke: Invoke
-) -> None:
+def test_a_saving_is_conditional_where_the_candidate_stays_off(tmp_path, invoke):
     file = tmp_path / "evidence.json"
     shown = []
     for metrics in (GOOD, NOISY):
@@ -191,9 +180,7 @@ def test_a_saving_is_conditional_where_the_candidate_stays_off(
         ),
     ],
 )
-def test_an_open_decision_shows_the_next_runs_and_their_cost(
-    evidence: dict[str, Any], message: str, tmp_path: Path, invoke: Invoke
-) -> None:
+def test_an_open_decision_shows_the_next_runs_and_their_cost(evidence, message, tmp_path, invoke):
     file = tmp_path / "evidence.json"
     file.write_text(json.dumps(evidence))
 
@@ -204,7 +191,7 @@ def test_an_open_decision_shows_the_next_runs_and_their_cost(
 
 
 @pytest.mark.slow
-def test_a_document_of_a_million_steps_is_judged(tmp_path: Path, invoke: Invoke) -> None:
+def test_a_document_of_a_million_steps_is_judged(tmp_path, invoke):
     evidence = document(metrics=GOOD)
     for arm in evidence["arms"]:
         for run in arm["runs"]:

@@ -39,9 +39,7 @@ def item(answer: dict[str, Any], name: str, section: str | None = None) -> dict[
     return next(i for i in items if section in (None, i["section"]))
 
 
-def test_the_questions_come_in_their_order_within_80_columns(
-    tmp_path: Path, invoke: Invoke
-) -> None:
+def test_the_questions_come_in_their_order_within_80_columns(tmp_path, invoke):
     file = tmp_path / "evidence.json"
     file.write_text(json.dumps(trial()))
 
@@ -54,9 +52,7 @@ def test_the_questions_come_in_their_order_within_80_columns(
 
 
 @pytest.mark.parametrize("metrics", [GOOD, WORSE, NOISY])
-def test_the_speed_gates_bound_recomputes_from_the_blocks_shown(
-    metrics: dict[str, list[float]], tmp_path: Path, invoke: Invoke
-) -> None:
+def test_the_speed_gates_bound_recomputes_from_the_blocks_shown(metrics, tmp_path, invoke):
     answer = explained(document(metrics=metrics), tmp_path, invoke)
     logs = []
     for block in (i for i in answer["explanation"] if i["name"] == "blocks"):
@@ -77,9 +73,7 @@ def test_the_speed_gates_bound_recomputes_from_the_blocks_shown(
     )
 
 
-def test_the_error_of_full_runs_recomputes_from_the_faults_that_the_check_missed(
-    tmp_path: Path, invoke: Invoke
-) -> None:
+def test_the_error_of_full_runs_recomputes_from_the_faults_that_the_check_missed(tmp_path, invoke):
     answer = explained(examined(FIRST, LAST), tmp_path, invoke)
     rho, spent = (
         item(answer, name, "equivalence")
@@ -93,9 +87,7 @@ def test_the_error_of_full_runs_recomputes_from_the_faults_that_the_check_missed
     assert spent["value"] == answer["decision"]["quality"]["equivalence"]["level"]
 
 
-def test_a_late_recompilation_in_one_block_counts_once_in_its_best_case(
-    tmp_path: Path, invoke: Invoke
-) -> None:
+def test_a_late_recompilation_in_one_block_counts_once_in_its_best_case(tmp_path, invoke):
     evidence = document(blocks=1)
     run = next(r for arm in evidence["arms"] if arm["name"] == "compile" for r in arm["runs"])
     run["step_seconds"][120] += 12.0
@@ -115,9 +107,7 @@ def test_a_late_recompilation_in_one_block_counts_once_in_its_best_case(
     ("evidence", "held"),
     [(trial(), True), (document(metrics=GOOD), True), (document(metrics=NOISY), False)],
 )
-def test_the_quality_test_recomputes_from_the_terms_shown(
-    evidence: dict[str, Any], held: bool, tmp_path: Path, invoke: Invoke
-) -> None:
+def test_the_quality_test_recomputes_from_the_terms_shown(evidence, held, tmp_path, invoke):
     answer = explained(evidence, tmp_path, invoke)
     reference = item(answer, "where the baseline stands")
     test = item(answer, "chance of this at a loss of the margin")
@@ -136,9 +126,7 @@ def test_the_quality_test_recomputes_from_the_terms_shown(
     assert answer["decision"]["quality"]["estimate"] == item(answer, "difference")["value"]
 
 
-def test_the_money_recomputes_from_price_speed_up_and_schedule(
-    tmp_path: Path, invoke: Invoke
-) -> None:
+def test_the_money_recomputes_from_price_speed_up_and_schedule(tmp_path, invoke):
     answer = explained(trial(), tmp_path, invoke)
     price, year = item(answer, "price of a run today"), item(answer, "saving per year")
     speedup = item(answer, "speed-up of whole jobs")["value"]
@@ -149,9 +137,7 @@ def test_the_money_recomputes_from_price_speed_up_and_schedule(
     assert answer["decision"]["saving"]["usd_per_year"] == year["value"]
 
 
-def test_a_probations_sums_recompute_and_the_checked_fall_is_why_it_reverts(
-    tmp_path: Path, invoke: Invoke
-) -> None:
+def test_a_probations_sums_recompute_and_the_checked_fall_is_why_it_reverts(tmp_path, invoke):
     answer = explained(probation(), tmp_path, invoke)
     rows = [
         i for i in answer["explanation"] if i["name"] == "quality monitor: the sum after each run"
@@ -175,9 +161,7 @@ def test_a_probations_sums_recompute_and_the_checked_fall_is_why_it_reverts(
     assert "revert" == answer["decision"]["verdict"]
 
 
-def test_every_number_names_a_place_in_the_domain_that_exists(
-    tmp_path: Path, invoke: Invoke
-) -> None:
+def test_every_number_names_a_place_in_the_domain_that_exists(tmp_path, invoke):
     for evidence in (trial(), probation(), document(metrics=NOISY), document(blocks=0)):
         for number in explained(evidence, tmp_path, invoke)["explanation"]:
             if number["source"] is None:
@@ -240,9 +224,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_every_kind_of_evidence_has_its_explanation(
-    name: str, tmp_path: Path, invoke: Invoke
-) -> None:
+def test_every_kind_of_evidence_has_its_explanation(name, tmp_path, invoke):
     file = tmp_path / "evidence.json"
     file.write_text(json.dumps(CASES[name]))
 

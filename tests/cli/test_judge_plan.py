@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,6 @@ import pytest
 import yaml
 
 from compilegate.domain.judging.design import Design
-from tests.cli.conftest import Invoke
 from tests.domain.evidence_builder import GOOD, document
 from tests.domain.outcome_builder import scored
 from tools.docs.examples import trial
@@ -20,7 +18,7 @@ from tools.docs.examples import trial
 WORKLOADS = Path(__file__).resolve().parents[2] / "workloads"
 
 
-def test_the_table_is_the_judges_own_design(invoke: Invoke) -> None:
+def test_the_table_is_the_judges_own_design(invoke):
     result = invoke("judge", "--plan", "--json")
 
     document = json.loads(result.stdout)
@@ -37,7 +35,7 @@ def test_the_table_is_the_judges_own_design(invoke: Invoke) -> None:
         assert cell["margin_per_spread"] == design.provable_margin(cell["runs"])
 
 
-def test_the_table_fits_80_columns_and_marks_what_is_underpowered(invoke: Invoke) -> None:
+def test_the_table_fits_80_columns_and_marks_what_is_underpowered(invoke):
     result = invoke("judge", "--plan")
 
     lines = [line.rstrip() for line in result.stdout.splitlines()]
@@ -49,7 +47,7 @@ def test_the_table_fits_80_columns_and_marks_what_is_underpowered(invoke: Invoke
     assert 0 == result.exit_code
 
 
-def test_several_candidates_share_the_error_and_need_more_runs(invoke: Invoke) -> None:
+def test_several_candidates_share_the_error_and_need_more_runs(invoke):
     tables = [
         json.loads(invoke("judge", "--plan", "--json", "--candidates", k).stdout)["runs_needed"]
         for k in (1, 4)
@@ -60,7 +58,7 @@ def test_several_candidates_share_the_error_and_need_more_runs(invoke: Invoke) -
     assert one != four
 
 
-def test_one_case_is_answered_for_both_modes(invoke: Invoke) -> None:
+def test_one_case_is_answered_for_both_modes(invoke):
     case = ("judge", "--plan", "--spread", 0.003, "--margin", 0.005, "--history", 10)
 
     shown = invoke(*case)
@@ -74,16 +72,14 @@ def test_one_case_is_answered_for_both_modes(invoke: Invoke) -> None:
     assert 0 == shown.exit_code
 
 
-def test_allowed_runs_that_prove_too_little_exit_with_11(invoke: Invoke) -> None:
+def test_allowed_runs_that_prove_too_little_exit_with_11(invoke):
     result = invoke("judge", "--plan", "--spread", 1, "--margin", 0.4, "--max-runs", 6)
 
     assert 11 == result.exit_code
     assert "allowed: stopped during the trial as underpowered" in " ".join(result.stdout.split())
 
 
-def test_runs_with_outcomes_show_what_more_examples_would_spare(
-    tmp_path: Path, invoke: Invoke
-) -> None:
+def test_runs_with_outcomes_show_what_more_examples_would_spare(tmp_path, invoke):
     file = tmp_path / "evidence.json"
     file.write_text(json.dumps(scored(0.0005, runs=5)))
 
@@ -110,9 +106,8 @@ def workload() -> dict[str, Any]:
     ],
 )
 def test_a_file_shows_its_own_case_and_options_change_it(
-    *, name: str, made: Callable[[], Any], margin: float, history: int, modes: list[str],
-    spread: float | None, tmp_path: Path, invoke: Invoke,
-) -> None:  # fmt: skip
+    *, name, made, margin, history, modes, spread, tmp_path, invoke
+):
     file = name if name == "-" else tmp_path / name
     text = yaml.safe_dump(made()) if name.endswith("yaml") else json.dumps(made())
     if name != "-":
@@ -129,9 +124,7 @@ def test_a_file_shows_its_own_case_and_options_change_it(
     assert (0.001, case["spread"]) == (other["margin"], other["spread"])
 
 
-def test_a_file_without_past_results_asks_for_them_or_for_the_spread(
-    tmp_path: Path, invoke: Invoke
-) -> None:
+def test_a_file_without_past_results_asks_for_them_or_for_the_spread(tmp_path, invoke):
     file = tmp_path / "evidence.json"
     file.write_text(json.dumps(document()))
 

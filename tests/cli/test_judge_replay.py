@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,7 +14,6 @@ from compilegate.place import PROJECT
 from compilegate_judge import command as screen
 from compilegate_judge import judges
 from compilegate_judge import replay as replaying
-from tests.cli.conftest import Invoke
 from tools.archive_judge import archive
 
 
@@ -33,9 +31,7 @@ def change(promoted: Cloud, **changes: Any) -> None:
 
 
 @pytest.mark.parametrize("narrow", [(), ("--workload", "bert-docs")])
-def test_a_replay_with_the_same_decision_exits_0(
-    narrow: tuple[str, ...], invoke: Invoke, promoted: Cloud
-) -> None:
+def test_a_replay_with_the_same_decision_exits_0(narrow, invoke, promoted):
     decided = entry(promoted)
     result = invoke("judge", "--replay", decided["decision_id"], *narrow)
     document = json.loads(invoke("judge", "--replay", decided["decision_id"], "--json").stdout)
@@ -51,7 +47,7 @@ def test_a_replay_with_the_same_decision_exits_0(
     )  # fmt: skip
 
 
-def test_another_decision_is_13_and_names_the_fields(invoke: Invoke, promoted: Cloud) -> None:
+def test_another_decision_is_13_and_names_the_fields(invoke, promoted):
     change(promoted, candidate="other")
     decision_id = entry(promoted)["decision_id"]
 
@@ -65,9 +61,7 @@ def test_another_decision_is_13_and_names_the_fields(invoke: Invoke, promoted: C
     assert ([difference], None) == (document["differences"], document["judge_versions"])
 
 
-def test_an_archived_judge_is_named(
-    invoke: Invoke, promoted: Cloud, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_an_archived_judge_is_named(invoke, promoted, monkeypatch, tmp_path):
     archive(PROJECT, tmp_path)
     monkeypatch.setattr(judges, "FOLDER", tmp_path)
     decision_id = entry(promoted)["decision_id"]
@@ -93,10 +87,7 @@ def test_an_archived_judge_is_named(
         ({}, ("0123", "--workload", "bert-dosc"), 2, "did you mean bert-docs?"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_replayed_says_why(
-    *, changes: dict[str, Any], options: tuple[str, ...], code: int, said: str, invoke: Invoke,
-    promoted: Cloud,
-) -> None:  # fmt: skip
+def test_what_cannot_be_replayed_says_why(*, changes, options, code, said, invoke, promoted):
     change(promoted, **changes)
 
     result = invoke("judge", "--replay", *(options or (entry(promoted)["decision_id"],)))

@@ -6,20 +6,18 @@ import io
 import json
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from compilegate_judge.command import stream
-from tests.cli.conftest import Invoke
 from tests.domain.evidence_builder import GOOD, document
 
 COMMAND = [sys.executable, "-m", "compilegate.cli.main", "judge", "--jsonl", "-"]
 LINE = json.dumps(document(metrics=GOOD)) + "\n"
 
 
-def test_each_decision_is_there_before_the_next_document_is_asked_for() -> None:
+def test_each_decision_is_there_before_the_next_document_is_asked_for():
     with subprocess.Popen(
         COMMAND, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
@@ -36,7 +34,7 @@ def test_each_decision_is_there_before_the_next_document_is_asked_for() -> None:
     assert ("", 0) == (errors, process.returncode)
 
 
-def test_a_reader_that_leaves_early_ends_it_without_a_word(tmp_path: Path) -> None:
+def test_a_reader_that_leaves_early_ends_it_without_a_word(tmp_path):
     many = tmp_path / "many.jsonl"
     many.write_text(LINE * 400)
     with (
@@ -55,7 +53,7 @@ def test_a_reader_that_leaves_early_ends_it_without_a_word(tmp_path: Path) -> No
 
 
 @pytest.mark.slow
-def test_memory_does_not_grow_with_the_number_of_documents(tmp_path: Path) -> None:
+def test_memory_does_not_grow_with_the_number_of_documents(tmp_path):
     script = (
         "import sys, tracemalloc; from compilegate_judge.command import stream;"
         "tracemalloc.start(); stream(sys.argv[1], 'dev');"
@@ -85,7 +83,7 @@ def test_memory_does_not_grow_with_the_number_of_documents(tmp_path: Path) -> No
     ],
     ids=["brackets", "a negative price", "half a character", "braces"],
 )
-def test_no_line_stops_the_stream(line: str, message: str, tmp_path: Path, invoke: Invoke) -> None:
+def test_no_line_stops_the_stream(line, message, tmp_path, invoke):
     file = tmp_path / "many.jsonl"
     file.write_text(f"{line.rstrip()}\n{LINE}")
 
@@ -96,7 +94,7 @@ def test_no_line_stops_the_stream(line: str, message: str, tmp_path: Path, invok
     assert message in decisions[0]["reasons"][0]["message"]
 
 
-def test_bytes_that_are_not_text_spoil_their_own_line_only(tmp_path: Path, invoke: Invoke) -> None:
+def test_bytes_that_are_not_text_spoil_their_own_line_only(tmp_path, invoke):
     file = tmp_path / "many.jsonl"
     file.write_bytes(b"\xff\xfe\n" + LINE.encode())
 
@@ -119,12 +117,8 @@ class Terminal(io.StringIO):
     ],
 )  # fmt: skip
 def test_documents_are_counted_on_a_terminal_that_shows_nothing_else(
-    out: type[io.StringIO],
-    to: type[io.StringIO],
-    counted: bool,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    out, to, counted, tmp_path, monkeypatch
+):
     file, errors = tmp_path / "two.jsonl", to()
     file.write_text(2 * LINE)
     monkeypatch.setattr(sys, "stdout", out())
@@ -135,7 +129,7 @@ def test_documents_are_counted_on_a_terminal_that_shows_nothing_else(
     assert counted == bool(errors.getvalue())
 
 
-def test_a_stream_imports_nothing_that_only_explains_or_plans(tmp_path: Path) -> None:
+def test_a_stream_imports_nothing_that_only_explains_or_plans(tmp_path):
     file = tmp_path / "one.jsonl"
     file.write_text(LINE)
     script = (

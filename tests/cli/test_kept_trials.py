@@ -49,9 +49,7 @@ def ended(tmp_path: Path, invoke: Invoke, providers: FakeProviders) -> tuple[Clo
 
 
 @pytest.mark.parametrize("command", READERS, ids=" ".join)
-def test_what_reads_answers_as_the_cloud_did(
-    command: tuple[str, ...], invoke: Invoke, providers: FakeProviders, ended: tuple[Cloud, str]
-) -> None:
+def test_what_reads_answers_as_the_cloud_did(command, invoke, providers, ended):
     afterwards = invoke(*command, "--local")
     providers.local_cloud, _ = ended
     executions(ended[0]).looks = 0  # its execution has ended
@@ -72,9 +70,7 @@ def without_clock(text: str) -> Any:
 
 
 @pytest.mark.parametrize("command", READERS[1:], ids=" ".join)
-def test_what_reads_answers_while_another_trial_runs(
-    command: tuple[str, ...], invoke: Invoke, providers: FakeProviders, ended: tuple[Cloud, str]
-) -> None:
+def test_what_reads_answers_while_another_trial_runs(command, invoke, providers, ended):
     alone = invoke(*command, "--local")
     providers.local_cloud = another = cloud("local", simulated="on a CPU")
     executions(another).on_start = partial(decided, another, metrics=GOOD)
@@ -94,8 +90,8 @@ def test_what_reads_answers_while_another_trial_runs(
 
 
 def test_an_earlier_trial_is_read_beside_a_cloud_that_knows_a_later_one(
-    invoke: Invoke, providers: FakeProviders, ended: tuple[Cloud, str], tmp_path: Path
-) -> None:
+    invoke, providers, ended, tmp_path
+):
     providers.local_cloud = another = cloud("local", simulated="on a CPU")
     executions(another).on_start = partial(decided, another, metrics=GOOD)
     assert 0 == invoke("run", tmp_path / "workloads/bert-docs.yaml", "--local").exit_code
@@ -106,9 +102,7 @@ def test_an_earlier_trial_is_read_beside_a_cloud_that_knows_a_later_one(
     assert f"does not know bert-docs, trial {ended[1]}" in " ".join(earlier.stderr.split())
 
 
-def test_its_decision_can_be_replayed_and_its_evidence_judged(
-    invoke: Invoke, ended: tuple[Cloud, str]
-) -> None:
+def test_its_decision_can_be_replayed_and_its_evidence_judged(invoke, ended):
     (decision,) = json.loads(invoke("status", "--local", "--json").stdout)["trials"]
 
     replayed = invoke("judge", "--replay", decision["decision_id"], "--local")
@@ -132,18 +126,14 @@ def test_its_decision_can_be_replayed_and_its_evidence_judged(
     ],
     ids=" ".join,
 )
-def test_what_changes_something_needs_a_cloud_that_runs(
-    command: tuple[str, ...], invoke: Invoke
-) -> None:
+def test_what_changes_something_needs_a_cloud_that_runs(command, invoke):
     result = invoke(*command, "--local")
 
     assert 1 == result.exit_code
     assert "The local cloud does not run" in result.stderr
 
 
-def test_a_report_that_was_not_written_is_rendered_again(
-    tmp_path: Path, invoke: Invoke, providers: FakeProviders
-) -> None:
+def test_a_report_that_was_not_written_is_rendered_again(tmp_path, invoke, providers):
     run_locally(invoke, providers, write_project(tmp_path), metrics=GOOD, report=False)
 
     result = invoke("report", "bert-docs", "--local", "--out", "again", "--json")
@@ -152,9 +142,7 @@ def test_a_report_that_was_not_written_is_rendered_again(
     assert "<html" in Path(json.loads(result.stdout)["html"]).read_text(encoding="utf-8")
 
 
-def test_a_trial_that_failed_is_kept_with_its_reason(
-    tmp_path: Path, invoke: Invoke, providers: FakeProviders
-) -> None:
+def test_a_trial_that_failed_is_kept_with_its_reason(tmp_path, invoke, providers):
     local = providers.local_cloud = cloud("local", simulated="on a CPU")
 
     def fail(payload: dict[str, Any]) -> None:
@@ -171,16 +159,14 @@ def test_a_trial_that_failed_is_kept_with_its_reason(
     assert ("failed", "the script crashed") == (entry["kind"], entry["reason"])
 
 
-def test_where_nothing_was_kept_the_error_stays(invoke: Invoke) -> None:
+def test_where_nothing_was_kept_the_error_stays(invoke):
     result = invoke("status", "--local")
 
     assert (1, "") == (result.exit_code, result.stdout)
     assert "Error: The local cloud does not run. Fix: start it\n" == result.stderr
 
 
-def test_a_trial_whose_cloud_is_killed_is_kept_as_it_was_last_seen(
-    tmp_path: Path, invoke: Invoke, providers: FakeProviders
-) -> None:
+def test_a_trial_whose_cloud_is_killed_is_kept_as_it_was_last_seen(tmp_path, invoke, providers):
     """It can be read while it runs, and the command says since when records are lost."""
     local = providers.local_cloud = cloud("local", simulated="on a CPU")
     executions(local).on_start = partial(planned, local)
@@ -213,9 +199,7 @@ def test_a_trial_whose_cloud_is_killed_is_kept_as_it_was_last_seen(
     assert f"bert-docs-{record['trial']} did not end; it is kept in {KEPT}" in status.stderr
 
 
-def test_where_it_cannot_be_kept_the_verdict_stands(
-    tmp_path: Path, invoke: Invoke, providers: FakeProviders
-) -> None:
+def test_where_it_cannot_be_kept_the_verdict_stands(tmp_path, invoke, providers):
     Path(".compilegate").write_text("a file in the way")
     local = providers.local_cloud = cloud("local", simulated="on a CPU")
     executions(local).on_start = partial(decided, local, metrics=GOOD)

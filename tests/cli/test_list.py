@@ -18,7 +18,6 @@ from compilegate.domain.codec import write
 from compilegate.domain.records.trials import TrialFailed
 from compilegate.usecases.fleet import project as read_rows
 from compilegate_operating import listing as command
-from tests.cli.conftest import Invoke
 from tests.domain.fleet.test_listing import FLEET, NOW, URGENT, row
 from tests.fake_clouds import FakeProviders, cloud
 from tests.fakes import MemoryFleet
@@ -38,9 +37,7 @@ def stage(providers: FakeProviders) -> Cloud:
     return stage_of(providers, FLEET)
 
 
-def test_a_program_gets_every_row_that_is_chosen_with_counts_and_sums_of_all(
-    invoke: Invoke, stage: Cloud
-) -> None:
+def test_a_program_gets_every_row_that_is_chosen_with_counts_and_sums_of_all(invoke, stage):
     document = json.loads(invoke("list", "--json").stdout)
     limited = json.loads(invoke("list", "--owner", "nlp", "--limit", "1", "--json").stdout)
 
@@ -60,9 +57,7 @@ def test_a_program_gets_every_row_that_is_chosen_with_counts_and_sums_of_all(
     assert 24_000_000 == low + high == 2 * document["totals"]["saved"]["micro_usd"]
 
 
-def test_a_screen_has_the_first_twenty_and_says_how_many_more_and_what_helps(
-    invoke: Invoke, providers: FakeProviders
-) -> None:
+def test_a_screen_has_the_first_twenty_and_says_how_many_more_and_what_helps(invoke, providers):
     stage_of(providers, [*FLEET, *(row(f"more-{number:03}") for number in range(391))])
 
     lines = invoke("list").stdout.splitlines()
@@ -79,9 +74,7 @@ def test_a_screen_has_the_first_twenty_and_says_how_many_more_and_what_helps(
     assert [] == [line for line in lines if len(line) > 80]
 
 
-def test_a_long_text_does_not_take_the_room_of_other_columns(
-    invoke: Invoke, providers: FakeProviders
-) -> None:
+def test_a_long_text_does_not_take_the_room_of_other_columns(invoke, providers):
     owners = ("o" * 19 + "12", "p" * 20)
     of_long = [replace(one, owner=owner) for one, owner in zip(FLEET, owners, strict=False)]
     stage_of(providers, [*of_long, *FLEET[2:]])
@@ -103,9 +96,7 @@ def damage(stage: Cloud, *names: str) -> None:
         fleet.texts["fleet", name] = "{"
 
 
-def test_a_row_that_is_missing_or_damaged_is_folded_from_the_ledger(
-    invoke: Invoke, stage: Cloud
-) -> None:
+def test_a_row_that_is_missing_or_damaged_is_folded_from_the_ledger(invoke, stage):
     damage(stage, "lm")
     for name in ("lm", "new", "uploaded"):
         stage.services.store.put(f"workloads/{name}/specs/1.json", b"{}")
@@ -126,8 +117,8 @@ def test_a_row_that_is_missing_or_damaged_is_folded_from_the_ledger(
 
 
 def test_what_is_not_read_or_not_there_yet_is_said_and_never_passes_for_no_need(
-    invoke: Invoke, stage: Cloud, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    invoke, stage, monkeypatch
+):
     monkeypatch.setattr(read_rows, "MOST_FOLDED", 0)
     damage(stage, "lm", "rank", "gpt", "ctr")
     for name in ("new", "newer"):
@@ -157,13 +148,11 @@ def test_what_is_not_read_or_not_there_yet_is_said_and_never_passes_for_no_need(
     [([], 0), (["--exit-code"], 11), (["--need", "any", "--exit-code"], 11),
      (["--need", "no_baseline", "--exit-code"], 0), (["--state", "off", "--exit-code"], 11)],
 )  # fmt: skip
-def test_the_exit_code_is_of_what_was_chosen(
-    words: list[str], code: int, invoke: Invoke, stage: Cloud
-) -> None:
+def test_the_exit_code_is_of_what_was_chosen(words, code, invoke, stage):
     assert code == invoke("list", *words).exit_code
 
 
-def test_csv_has_what_was_chosen_of_every_row_in_plain_units(invoke: Invoke, stage: Cloud) -> None:
+def test_csv_has_what_was_chosen_of_every_row_in_plain_units(invoke, stage):
     wanted = "workload,owner,saved_usd,needs,needs_since"
     rows = list(csv.DictReader(io.StringIO(invoke("list", "--csv").stdout)))
     few = invoke("list", "--need", "failed", "--columns", wanted, "--csv").stdout
@@ -177,9 +166,7 @@ def test_csv_has_what_was_chosen_of_every_row_in_plain_units(invoke: Invoke, sta
     assert (f"{wanted}\n", "") == (none.stdout, none.stderr)
 
 
-def test_columns_are_those_that_are_asked_for_or_what_the_order_is_by(
-    invoke: Invoke, stage: Cloud
-) -> None:
+def test_columns_are_those_that_are_asked_for_or_what_the_order_is_by(invoke, stage):
     asked = invoke("list", "--columns", "workload, image,stale").stdout
     sorted_by = invoke("list", "--sort", "trial_usd").stdout
 
@@ -198,18 +185,14 @@ def test_columns_are_those_that_are_asked_for_or_what_the_order_is_by(
         (["--columns", "owner", "--json"], "--columns"),
     ],
 )
-def test_what_does_not_go_is_refused_with_the_option(
-    words: list[str], field: str, invoke: Invoke, stage: Cloud
-) -> None:
+def test_what_does_not_go_is_refused_with_the_option(words, field, invoke, stage):
     refused = invoke("list", *words)
 
     assert 2 == refused.exit_code
     assert f"{field}: " in refused.stderr
 
 
-def test_on_a_terminal_it_can_be_watched(
-    invoke: Invoke, stage: Cloud, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_on_a_terminal_it_can_be_watched(invoke, stage, monkeypatch):
     def later(seconds: float) -> None:
         if stage.services.fleet.row("lm").item != FLEET[4]:
             raise KeyboardInterrupt
@@ -227,9 +210,7 @@ def test_on_a_terminal_it_can_be_watched(
     ]
 
 
-def test_a_mistyped_name_costs_one_listing_that_ends(
-    invoke: Invoke, stage: Cloud, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_mistyped_name_costs_one_listing_that_ends(invoke, stage, monkeypatch):
     listed: list[str] = []
 
     def endless(_prefix: str) -> Iterator[str]:
@@ -245,9 +226,7 @@ def test_a_mistyped_name_costs_one_listing_that_ends(
     assert 10_000 == len(listed)
 
 
-def test_a_stage_without_workloads_says_how_to_begin(
-    invoke: Invoke, providers: FakeProviders
-) -> None:
+def test_a_stage_without_workloads_says_how_to_begin(invoke, providers):
     stage_of(providers, [])
 
     assert "compilegate register FILE" in invoke("list").stdout

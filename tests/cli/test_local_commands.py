@@ -16,7 +16,6 @@ from compilegate_localcloud.deploy import DeployedStack
 from compilegate_localcloud.errors import NoLogError
 from compilegate_localcloud.logs import PartLog
 from compilegate_localcloud.names import STACK, STAGE
-from tests.cli.conftest import Invoke
 
 OUTPUTS = {"DataBucket": "data", "LedgerTable": "ledger"}
 
@@ -36,7 +35,7 @@ def running(state: RunState, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
     monkeypatch.setattr(api, "status", lambda: document)
 
 
-def test_up_says_where_it_runs_and_what_comes_next(running: None, invoke: Invoke) -> None:
+def test_up_says_where_it_runs_and_what_comes_next(running, invoke):
     shown = invoke("local", "up").stdout
     document = json.loads(invoke("local", "up", "--json").stdout)
 
@@ -49,9 +48,8 @@ def test_up_says_where_it_runs_and_what_comes_next(running: None, invoke: Invoke
 
 @pytest.mark.parametrize(("started_now", "resumed"), [(True, True), (True, False), (False, True)])
 def test_up_names_the_end_that_it_goes_on_from_where_it_started(
-    started_now: bool, resumed: bool, state: RunState, invoke: Invoke,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
+    started_now, resumed, state, invoke, monkeypatch
+):
     up = api.UpResult(replace(state, resumed=resumed), (), started_now, 0.4, 8.7, 1.5)
     monkeypatch.setattr(api, "up", lambda: up)
 
@@ -61,7 +59,7 @@ def test_up_names_the_end_that_it_goes_on_from_where_it_started(
     assert started_now is not ("was running already" in shown)
 
 
-def test_status_and_the_list_of_logs(running: None, invoke: Invoke) -> None:
+def test_status_and_the_list_of_logs(running, invoke):
     shown = invoke("local", "status").stdout
     document = json.loads(invoke("local", "status", "--json").stdout)
 
@@ -71,9 +69,7 @@ def test_status_and_the_list_of_logs(running: None, invoke: Invoke) -> None:
     assert "emulator\njob/cg-lm-1-s0-r0\n" == invoke("local", "logs").stdout
 
 
-def test_env_is_for_a_shell_and_for_programs(
-    state: RunState, invoke: Invoke, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_env_is_for_a_shell_and_for_programs(state, invoke, monkeypatch):
     monkeypatch.setattr(api, "environment", state.environment)
     lines = invoke("local", "env").stdout.splitlines()
 
@@ -83,9 +79,7 @@ def test_env_is_for_a_shell_and_for_programs(
     assert state.environment() == json.loads(invoke("local", "env", "--json").stdout)
 
 
-def test_down_says_whether_anything_ran(
-    running: None, invoke: Invoke, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_down_says_whether_anything_ran(running, invoke, monkeypatch):
     assert "The local cloud has stopped.\n" == invoke("local", "down").stdout
 
     monkeypatch.setattr(api, "down", lambda: False)
@@ -93,9 +87,7 @@ def test_down_says_whether_anything_ran(
     assert {"stopped": False} == json.loads(invoke("local", "down", "--json").stdout)
 
 
-def test_a_log_is_shown_whole_or_its_end(
-    invoke: Invoke, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_log_is_shown_whole_or_its_end(invoke, monkeypatch, tmp_path):
     log = PartLog("emulator", tmp_path / "emulator.log", ("one [red]", "two", "three"))
     monkeypatch.setattr(api, "logs", lambda part: log)
 
@@ -105,9 +97,7 @@ def test_a_log_is_shown_whole_or_its_end(
     assert ["one [red]", "two", "three"] == document["lines"]
 
 
-def test_a_log_that_grows_is_followed_until_ctrl_c(
-    invoke: Invoke, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_log_that_grows_is_followed_until_ctrl_c(invoke, monkeypatch, tmp_path):
     lines = ["one"]
 
     def grow(seconds: float) -> None:
@@ -123,9 +113,7 @@ def test_a_log_that_grows_is_followed_until_ctrl_c(
     assert (130, "one\nmore\nmore\n") == (result.exit_code, result.stdout)
 
 
-def test_an_unknown_log_lists_those_there_are(
-    invoke: Invoke, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_unknown_log_lists_those_there_are(invoke, monkeypatch):
     def missing(part: str) -> None:
         raise NoLogError(f"There is no log of {part!r}. Logs there are:\n  emulator")
 
@@ -139,5 +127,5 @@ def test_an_unknown_log_lists_those_there_are(
     )
 
 
-def test_the_embedded_clouds_stack_has_the_name_that_the_app_gives_it() -> None:
+def test_the_embedded_clouds_stack_has_the_name_that_the_app_gives_it():
     assert stack_name(STAGE) == STACK

@@ -39,24 +39,24 @@ def ended(commands: tuple[str, ...], *options: str) -> dict[str, list[object]]:
     return dict(zip(commands, json.loads(result.stdout), strict=True))
 
 
-def test_a_command_whose_reader_has_gone_ends_quietly() -> None:
+def test_a_command_whose_reader_has_gone_ends_quietly():
     assert dict.fromkeys(COMMANDS, GONE) == ended(COMMANDS)
 
 
-def test_so_does_one_whose_errors_go_to_the_same_reader() -> None:
+def test_so_does_one_whose_errors_go_to_the_same_reader():
     failing = ("judge no-such-file.json",)
 
     assert dict.fromkeys(failing, GONE) == ended(failing, "stderr_too")
 
 
-def test_an_error_is_still_told_where_only_standard_output_has_no_reader() -> None:
+def test_an_error_is_still_told_where_only_standard_output_has_no_reader():
     code, error = ended(("judge no-such-file.json",))["judge no-such-file.json"]
 
     assert 2 == code
     assert str(error).startswith("Error: no-such-file.json: is not a file")
 
 
-def test_in_a_shell_an_endless_stream_ends_with_its_reader() -> None:
+def test_in_a_shell_an_endless_stream_ends_with_its_reader():
     command = f"'{sys.executable}' -m compilegate.cli.main judge --jsonl -"
 
     result = subprocess.run(

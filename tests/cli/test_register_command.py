@@ -12,7 +12,6 @@ from compilegate.cli.register import WORKERS
 from compilegate.domain.errors import EnvironmentNotReadyError
 from compilegate.usecases.flag.change_flag import change_flag
 from compilegate.usecases.records import load_registration
-from tests.cli.conftest import Invoke
 from tests.cli.project import write_project
 from tests.fakes import MemorySchedules, MemoryStore
 from tests.usecases.flag_changes import flag_change
@@ -45,9 +44,7 @@ def many(file: Path, count: int) -> Path:
     return file.parent
 
 
-def test_a_new_workload_is_registered_and_its_schedule_said(
-    invoke: Invoke, aws: Cloud, file: Path
-) -> None:
+def test_a_new_workload_is_registered_and_its_schedule_said(invoke, aws, file):
     result = invoke("register", file)
 
     assert 0 == result.exit_code, result.output
@@ -60,9 +57,7 @@ def test_a_new_workload_is_registered_and_its_schedule_said(
     assert {"bert-docs": "cron(0 3 * * ? *)"} == schedules(aws).expressions
 
 
-def test_another_checkout_of_the_same_files_is_the_same_workload(
-    invoke: Invoke, aws: Cloud, file: Path, tmp_path: Path
-) -> None:
+def test_another_checkout_of_the_same_files_is_the_same_workload(invoke, aws, file, tmp_path):
     invoke("register", file)
 
     result = invoke("register", write_project(tmp_path / "elsewhere", NIGHTLY, OWNED))
@@ -70,7 +65,7 @@ def test_another_checkout_of_the_same_files_is_the_same_workload(
     assert "bert-docs: unchanged" in result.stdout
 
 
-def test_what_changed_is_reported(invoke: Invoke, aws: Cloud, file: Path) -> None:
+def test_what_changed_is_reported(invoke, aws, file):
     invoke("register", file)
     file.write_text(file.read_text().replace("5.0e-5", "3.0e-5"))
     (file.parents[1] / "training" / "train.py").write_text("print('other')\n")
@@ -83,9 +78,7 @@ def test_what_changed_is_reported(invoke: Invoke, aws: Cloud, file: Path) -> Non
     assert "source '" in shown
 
 
-def test_a_script_that_compiles_itself_trains_uncompiled_until_a_promotion(
-    invoke: Invoke, aws: Cloud, tmp_path: Path
-) -> None:
+def test_a_script_that_compiles_itself_trains_uncompiled_until_a_promotion(invoke, aws, tmp_path):
     launched = "entry_point: launch.py\n  hyperparameters: {script: train.py}"
     project = write_project(tmp_path / "own", NIGHTLY, OWNED, ("entry_point: train.py", launched))
     (tmp_path / "own" / "training" / "train.py").write_text("import torch\nm = torch.compile(m)\n")
@@ -96,9 +89,7 @@ def test_a_script_that_compiles_itself_trains_uncompiled_until_a_promotion(
     assert "already compiles" not in again  # unchanged
 
 
-def test_a_folder_goes_on_past_a_wrong_file_and_says_so(
-    invoke: Invoke, aws: Cloud, file: Path
-) -> None:
+def test_a_folder_goes_on_past_a_wrong_file_and_says_so(invoke, aws, file):
     folder = many(file, 4)
     (folder / "job-001.yaml").write_text(
         file.read_text().replace("bert-docs", "wrong").replace("cron(0 3 * * ? *)", "0 3 * * *")
@@ -135,9 +126,7 @@ REFUSED: dict[str, tuple[tuple[tuple[str, str], ...], tuple[str, ...], tuple[str
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_what_is_refused_changes_nothing(
-    case: str, invoke: Invoke, aws: Cloud, file: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_refused_changes_nothing(case, invoke, aws, file, monkeypatch):
     changes, arguments, expected = REFUSED[case]
     invoke("register", file)
     before = dict(store(aws).objects)
@@ -156,8 +145,8 @@ def test_what_is_refused_changes_nothing(
 
 
 def test_a_failure_of_one_workload_is_reported_and_the_others_are_registered(
-    invoke: Invoke, aws: Cloud, file: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    invoke, aws, file, monkeypatch
+):
     put = schedules(aws).put
 
     def refuse(workload: str, expression: str, timezone: str) -> None:
@@ -180,9 +169,7 @@ def test_a_failure_of_one_workload_is_reported_and_the_others_are_registered(
     assert load_registration(store(aws), "job-1").complete
 
 
-def test_another_owners_name_is_refused_until_it_is_taken_over(
-    invoke: Invoke, aws: Cloud, file: Path, tmp_path: Path
-) -> None:
+def test_another_owners_name_is_refused_until_it_is_taken_over(invoke, aws, file, tmp_path):
     invoke("register", file)
     other = write_project(tmp_path / "vision", ("name: bert-docs", "name: bert-docs\nowner: cv"))
 
@@ -194,9 +181,7 @@ def test_another_owners_name_is_refused_until_it_is_taken_over(
     assert "in place of workloads/bert-docs.yaml of nlp" in " ".join(taken.stdout.split())
 
 
-def test_many_are_reported_as_counts_where_nothing_changed(
-    invoke: Invoke, aws: Cloud, file: Path
-) -> None:
+def test_many_are_reported_as_counts_where_nothing_changed(invoke, aws, file):
     count = 3 * WORKERS
     folder = many(file, count)
     first = invoke("register", folder)
@@ -212,9 +197,7 @@ def test_many_are_reported_as_counts_where_nothing_changed(
 
 
 @pytest.mark.parametrize("named", ["name", "file", "folder"])
-def test_removing_retires_by_name_file_or_folder(
-    invoke: Invoke, aws: Cloud, file: Path, named: str
-) -> None:
+def test_removing_retires_by_name_file_or_folder(invoke, aws, file, named):
     invoke("register", file)
     target = {"name": "bert-docs", "file": file, "folder": file.parent}[named]
 
@@ -228,16 +211,14 @@ def test_removing_retires_by_name_file_or_folder(
     assert not load_registration(store(aws), "bert-docs").active
 
 
-def test_removing_needs_no_source_folder(invoke: Invoke, aws: Cloud, file: Path) -> None:
+def test_removing_needs_no_source_folder(invoke, aws, file):
     invoke("register", file)
     (file.parents[1] / "training" / "train.py").unlink()
 
     assert 0 == invoke("register", "--remove", file).exit_code
 
 
-def test_removing_what_is_on_says_that_it_stays_on_and_how_to_turn_it_off(
-    invoke: Invoke, aws: Cloud, file: Path
-) -> None:
+def test_removing_what_is_on_says_that_it_stays_on_and_how_to_turn_it_off(invoke, aws, file):
     invoke("register", file)
     change_flag("bert-docs", flag_change("enable"), services=aws.services)
 

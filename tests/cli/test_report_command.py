@@ -8,18 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from compilegate.cli.common.cloud import Cloud
 from compilegate.cli.common.outcome import newest_decision
 from compilegate.domain.records.trials import TrialDecided
-from tests.cli.conftest import Invoke
 from tests.cli.project import write_project
 from tests.cli.trial_script import decided, executions
 from tests.domain.evidence_builder import GOOD
-from tests.fake_clouds import FakeProviders, cloud
+from tests.fake_clouds import cloud
 
 
 @pytest.mark.usefixtures("registered")
-def test_the_history_is_saved_beside_the_trials_reports(invoke: Invoke) -> None:
+def test_the_history_is_saved_beside_the_trials_reports(invoke):
     result = invoke("report", "bert-docs", "--history")
     named = json.loads(invoke("report", "bert-docs", "--history", "--json").stdout)
 
@@ -44,18 +42,14 @@ def test_the_history_is_saved_beside_the_trials_reports(invoke: Invoke) -> None:
         ([], 1, "there is no decision yet"),
     ],
 )  # fmt: skip
-def test_what_there_is_no_report_of_is_an_error(
-    words: list[str], code: int, said: str, invoke: Invoke
-) -> None:
+def test_what_there_is_no_report_of_is_an_error(words, code, said, invoke):
     result = invoke("report", *words)
 
     assert code == result.exit_code
     assert said in result.stderr
 
 
-def test_without_a_local_cloud_the_history_saved_before_is_named(
-    invoke: Invoke, providers: FakeProviders, registered: Cloud
-) -> None:
+def test_without_a_local_cloud_the_history_saved_before_is_named(invoke, providers, registered):
     providers.local_cloud = registered
     first = invoke("report", "bert-docs", "--history", "--local")
     providers.local_cloud = None
@@ -68,7 +62,7 @@ def test_without_a_local_cloud_the_history_saved_before_is_named(
     assert 1 == other.exit_code
 
 
-def test_the_newest_decision_is_of_the_workloads_and_the_trial_asked_for() -> None:
+def test_the_newest_decision_is_of_the_workloads_and_the_trial_asked_for():
     stage = cloud()
     for name, trial, at in (("a", "t1", 50), ("a", "t2", 30), ("b", "t3", 90), ("b", "t1", 10)):
         stage.services.ledger.append(name, TrialDecided(at, trial, "promote", "decisions/x.json"))
@@ -86,7 +80,7 @@ def test_the_newest_decision_is_of_the_workloads_and_the_trial_asked_for() -> No
     } == newest  # fmt: skip
 
 
-def test_report_saves_the_newest(tmp_path: Path, invoke: Invoke, promoted: Cloud) -> None:
+def test_report_saves_the_newest(tmp_path, invoke, promoted):
     result = invoke("report", "--out", tmp_path / "r")
 
     ((payload),) = executions(promoted).started.values()
@@ -95,9 +89,7 @@ def test_report_saves_the_newest(tmp_path: Path, invoke: Invoke, promoted: Cloud
     assert {"report.html", "report.md", "report.json"} == {p.name for p in path.parent.iterdir()}
 
 
-def test_report_is_rendered_again_from_the_records(
-    tmp_path: Path, invoke: Invoke, providers: FakeProviders
-) -> None:
+def test_report_is_rendered_again_from_the_records(tmp_path, invoke, providers):
     providers.aws_cloud = cloud()
     executions(providers.aws_cloud).on_start = partial(
         decided, providers.aws_cloud, metrics=GOOD, report=False
@@ -112,9 +104,7 @@ def test_report_is_rendered_again_from_the_records(
     assert headline.startswith("Turn the compiler on: 1.")
 
 
-def test_without_a_local_cloud_the_saved_reports_are_looked_through(
-    tmp_path: Path, invoke: Invoke
-) -> None:
+def test_without_a_local_cloud_the_saved_reports_are_looked_through(tmp_path, invoke):
     for trial in ("0aaaaaaa", "0bbbbbbb"):
         folder = tmp_path / "compilegate-reports" / f"demo-lm-{trial}"
         folder.mkdir(parents=True)

@@ -11,21 +11,17 @@ from unittest.mock import patch
 
 import pytest
 
-from compilegate.cli.common.cloud import Cloud
 from compilegate.cli.common.outcome import full_run_words
 from compilegate.domain import naming
 from compilegate.domain.records.trials import TrialFailed
-from tests.cli.conftest import Invoke
 from tests.cli.project import write_project
 from tests.cli.trial_script import decided, executions, planned
 from tests.domain.evidence_builder import GOOD, NOISY
-from tests.fake_clouds import FakeProviders, ScriptedLogs, cloud
+from tests.fake_clouds import ScriptedLogs, cloud
 from tests.fakes import start_job
 
 
-def test_piped_progress_is_a_plain_line_per_event(
-    tmp_path: Path, invoke: Invoke, aws: Cloud
-) -> None:
+def test_piped_progress_is_a_plain_line_per_event(tmp_path, invoke, aws):
     logs = aws.logs
     assert isinstance(logs, ScriptedLogs)
 
@@ -51,9 +47,7 @@ def test_piped_progress_is_a_plain_line_per_event(
     assert "\x1b" not in result.stdout
 
 
-def test_the_end_says_verdict_reasons_figures_and_report(
-    tmp_path: Path, invoke: Invoke, aws: Cloud
-) -> None:
+def test_the_end_says_verdict_reasons_figures_and_report(tmp_path, invoke, aws):
     executions(aws).on_start = partial(decided, aws, metrics=GOOD)
     file = write_project(tmp_path)
 
@@ -70,8 +64,8 @@ def test_the_end_says_verdict_reasons_figures_and_report(
 
 
 def test_a_script_that_already_compiles_is_named_wherever_its_trial_is_reported(
-    tmp_path: Path, invoke: Invoke, aws: Cloud
-) -> None:
+    tmp_path, invoke, aws
+):
     launched = "entry_point: launch.py\n  hyperparameters: {script: train.py}"
     file = write_project(tmp_path, ("entry_point: train.py", launched))
     (tmp_path / "training" / "train.py").write_text("import torch\nmodel = torch.compile(model)\n")
@@ -93,9 +87,7 @@ def test_a_script_that_already_compiles_is_named_wherever_its_trial_is_reported(
     assert all("against an uncompiled run" in page for page in pages)
 
 
-def test_a_failed_trial_is_exit_1_with_the_reason_from_the_ledger(
-    tmp_path: Path, invoke: Invoke, aws: Cloud
-) -> None:
+def test_a_failed_trial_is_exit_1_with_the_reason_from_the_ledger(tmp_path, invoke, aws):
     def fail(payload: dict[str, Any]) -> None:
         failure = TrialFailed(1, payload["trial"], reason="the quota is used up")
         aws.services.ledger.append("bert-docs", failure)
@@ -116,9 +108,7 @@ def two_projects(folder: Path) -> list[Path]:
     return [first, write_project(folder / "b", ("name: bert-docs", "name: two"))]
 
 
-def test_of_several_the_worst_exit_code_and_a_list_of_outcomes(
-    tmp_path: Path, invoke: Invoke, aws: Cloud
-) -> None:
+def test_of_several_the_worst_exit_code_and_a_list_of_outcomes(tmp_path, invoke, aws):
     metrics = {"one": GOOD, "two": NOISY}
     executions(aws).on_start = lambda p: decided(aws, p, metrics=metrics[p["workload"]])
 
@@ -129,9 +119,7 @@ def test_of_several_the_worst_exit_code_and_a_list_of_outcomes(
     assert 11 == result.exit_code
 
 
-def test_one_that_cannot_start_is_named_and_the_others_go_on(
-    tmp_path: Path, invoke: Invoke, aws: Cloud
-) -> None:
+def test_one_that_cannot_start_is_named_and_the_others_go_on(tmp_path, invoke, aws):
     def start(payload: dict[str, Any]) -> None:
         if payload["workload"] == "two":
             raise ValueError("refused")
@@ -154,9 +142,7 @@ def test_one_that_cannot_start_is_named_and_the_others_go_on(
     assert 2 == invoke("run", wrong, one).exit_code
 
 
-def test_of_files_that_name_the_same_workload_none_is_started(
-    tmp_path: Path, invoke: Invoke, aws: Cloud
-) -> None:
+def test_of_files_that_name_the_same_workload_none_is_started(tmp_path, invoke, aws):
     executions(aws).on_start = lambda payload: decided(aws, payload, metrics=GOOD)
     one, two = two_projects(tmp_path)
     twins = [write_project(tmp_path / name, ("name: bert-docs", "name: two")) for name in "cd"]
@@ -170,9 +156,7 @@ def test_of_files_that_name_the_same_workload_none_is_started(
     assert 1 == len(executions(aws).started)
 
 
-def test_where_none_can_start_it_is_the_error_of_the_first(
-    tmp_path: Path, invoke: Invoke, aws: Cloud
-) -> None:
+def test_where_none_can_start_it_is_the_error_of_the_first(tmp_path, invoke, aws):
     def refuse(payload: dict[str, Any]) -> None:
         raise ValueError(f"{payload['workload']} refused")
 
@@ -187,9 +171,8 @@ def test_where_none_can_start_it_is_the_error_of_the_first(
 @pytest.mark.parametrize(("error", "code"), [(KeyboardInterrupt, 130), (BrokenPipeError, 141)])
 @pytest.mark.parametrize("local", [True, False])
 def test_stopped_or_read_no_further_it_ends_local_trials_and_leaves_those_in_aws(
-    *, error: type[BaseException], code: int, local: bool, tmp_path: Path, invoke: Invoke,
-    aws: Cloud, providers: FakeProviders,
-) -> None:  # fmt: skip
+    *, error, code, local, tmp_path, invoke, aws, providers
+):
     providers.local_cloud = cloud("local", simulated="on a CPU")
     where = providers.local_cloud if local else aws
 
@@ -208,9 +191,7 @@ def test_stopped_or_read_no_further_it_ends_local_trials_and_leaves_those_in_aws
     assert said in result.stderr
 
 
-def test_a_lost_network_ends_the_watching_not_the_trial(
-    tmp_path: Path, invoke: Invoke, aws: Cloud
-) -> None:
+def test_a_lost_network_ends_the_watching_not_the_trial(tmp_path, invoke, aws):
     def lost(arn: str) -> None:
         raise ConnectionError("network is down")
 
@@ -244,16 +225,14 @@ FULL: dict[str, Any] = {
         ),
     ],
 )  # fmt: skip
-def test_full_runs_say_who_made_them_what_was_extra_and_what_was_exposed(
-    document: Any, words: str
-) -> None:
+def test_full_runs_say_who_made_them_what_was_extra_and_what_was_exposed(document, words):
     assert words == full_run_words(document)
 
 
 @pytest.mark.parametrize("resumed", [True, False])
 def test_a_trial_that_goes_on_in_a_killed_cloud_is_followed_and_no_second_one_started(
-    resumed: bool, tmp_path: Path, invoke: Invoke, providers: FakeProviders
-) -> None:
+    resumed, tmp_path, invoke, providers
+):
     """Beside it one of a workload that this command was not asked for."""
     local = providers.local_cloud = cloud("local", simulated="on a CPU")
     executions(local).on_start = partial(decided, local, metrics=GOOD)

@@ -7,16 +7,13 @@ import random
 from collections import Counter
 from functools import partial
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
 
 from compilegate.adapters.state_machines import ExecutionState
-from compilegate.cli.common.cloud import Cloud
 from compilegate_localcloud.emulator.limits import Limits
-from tests.cli.conftest import Invoke
 from tests.cli.project import write_project
 from tests.cli.trial_script import decided, executions
 from tests.domain.evidence_builder import GOOD
@@ -47,8 +44,8 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Time:
 
 
 def test_fifty_trials_are_watched_to_their_ends_within_the_published_rate(
-    tmp_path: Path, invoke: Invoke, aws: Cloud, clock: Time
-) -> None:
+    tmp_path, invoke, aws, clock
+):
     """Beside others who leave a second's share of the rate, two looks out of three none."""
     object.__setattr__(aws, "poll_seconds", 5.0)
     limits, asked = Limits(clock, lambda _: 0), Counter[float]()
@@ -80,8 +77,8 @@ def test_fifty_trials_are_watched_to_their_ends_within_the_published_rate(
 
 
 def test_a_service_that_asks_for_fewer_calls_is_asked_less_often_and_not_given_up(
-    tmp_path: Path, invoke: Invoke, aws: Cloud, clock: Time
-) -> None:
+    tmp_path, invoke, aws, clock
+):
     object.__setattr__(aws, "poll_seconds", 5.0)
     times: list[float] = []
 

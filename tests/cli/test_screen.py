@@ -54,7 +54,7 @@ def watched(*jobs: tuple[str, str, list[str]], more: tuple[ArmPlan, ...] = ()) -
 
 
 @pytest.mark.parametrize("tag", ["", "[1,mpirank:0,algo-1]<stdout>:", "[1,0]<stdout>:"])
-def test_lines_are_read_by_arm_and_noise_is_skipped(tag: str) -> None:
+def test_lines_are_read_by_arm_and_noise_is_skipped(tag):
     """Also lines that mpirun tags, but for those of standard error."""
     lines = JobLines()
 
@@ -73,7 +73,7 @@ def test_lines_are_read_by_arm_and_noise_is_skipped(tag: str) -> None:
     assert ("compile", 1) == (lines.arm, lines.block)
 
 
-def test_before_there_is_a_plan_the_trial_is_checking() -> None:
+def test_before_there_is_a_plan_the_trial_is_checking():
     aws = cloud(looks=99)
     arn = aws.executions.start("lm-0abc1234", {"workload": "lm"})
 
@@ -90,9 +90,7 @@ def test_before_there_is_a_plan_the_trial_is_checking() -> None:
         ("shadow", False, "judging"),
     ],
 )
-def test_while_production_carries_a_round_the_trial_waits(
-    used: str, closed: bool, stage: str
-) -> None:
+def test_while_production_carries_a_round_the_trial_waits(used, closed, stage):
     watcher = watched(("s0", "Completed", []))
     services = watcher._cloud.services
     save_record(services.store, TRIAL, "plan", plan_record(BASELINE, COMPILE, used=used))
@@ -149,7 +147,7 @@ ROWS: dict[str, tuple[tuple[ArmPlan, ...], list[tuple[str, str, list[str]]], lis
 
 
 @pytest.mark.parametrize("name", ROWS)
-def test_each_arm_has_its_row(name: str) -> None:
+def test_each_arm_has_its_row(name):
     more, jobs, expected = ROWS[name]
     view = watched(*jobs, more=more).read()
 
@@ -163,7 +161,7 @@ def test_each_arm_has_its_row(name: str) -> None:
     ]
 
 
-def test_a_job_that_ended_is_not_asked_for_again() -> None:
+def test_a_job_that_ended_is_not_asked_for_again():
     watcher = watched(("s0", "Completed", []))
     watcher.read()
     jobs: Any = watcher._cloud.services.jobs
@@ -174,7 +172,7 @@ def test_a_job_that_ended_is_not_asked_for_again() -> None:
     assert [] == asked
 
 
-def test_the_table_fits_80_columns() -> None:
+def test_the_table_fits_80_columns():
     lines = [line(step=12000, steps=52000, samples_per_second=51200.123, loss=3.2101)]
     view = watched(("q1a17", "InProgress", lines), ("q1b17", "InProgress", lines)).read()
     out = Console(file=io.StringIO(), width=80)
@@ -194,7 +192,7 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_a_terminal_gets_a_table_and_a_pipe_gets_lines() -> None:
+def test_a_terminal_gets_a_table_and_a_pipe_gets_lines():
     view = watched(("q1a17", "InProgress", [line(step=1, steps=600)])).read()
     texts = []
     for terminal in (True, False):
@@ -207,7 +205,7 @@ def test_a_terminal_gets_a_table_and_a_pipe_gets_lines() -> None:
     assert [True, False] == ["workload / arm" in text for text in texts]
 
 
-def test_a_line_is_printed_once_per_event() -> None:
+def test_a_line_is_printed_once_per_event():
     watcher = watched(("s0", "InProgress", [line(step=10, steps=160, loss=3.0)]))
     out = Console(file=io.StringIO(), width=80)
     lines = LineScreen(out)
@@ -221,7 +219,7 @@ def test_a_line_is_printed_once_per_event() -> None:
     assert 3 == len(printed)
 
 
-def test_a_job_without_a_step_is_not_silent(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_job_without_a_step_is_not_silent(monkeypatch):
     """Compiling a large model takes minutes before the first step."""
     monkeypatch.setattr(trials, "SILENT_SECONDS", 0.0)
     watcher = watched(("q1a17", "InProgress", [line(arm="compile", block=0, blocks=3)]))
@@ -236,7 +234,7 @@ def test_a_job_without_a_step_is_not_silent(monkeypatch: pytest.MonkeyPatch) -> 
     assert not [text for text in printed if "step " in text.replace(trials.NO_STEP, "")]
 
 
-def test_each_segment_of_a_speed_job_is_an_event() -> None:
+def test_each_segment_of_a_speed_job_is_an_event():
     watcher = watched(("s0", "InProgress", [line(arm="compile", priming=20)]))
     printed_by_job = watcher._cloud.logs.printed[f"{PREFIX}s0-r0"]
     out = Console(file=io.StringIO(), width=80)

@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from compilegate.adapters.workload_files import PYTHON
-from tests.cli.conftest import Invoke
 from tests.cli.project import write_project
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -32,9 +31,7 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize("name", SHIPPED)
-def test_a_shipped_workload_names_the_command(
-    name: str, checkout: Path, invoke: Invoke, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_shipped_workload_names_the_command(name, checkout, invoke, monkeypatch):
     monkeypatch.chdir(checkout)
 
     result = invoke("run", f"workloads/{name}.yaml")
@@ -47,9 +44,7 @@ def test_a_shipped_workload_names_the_command(
     }
 
 
-def test_from_another_folder_the_command_goes_there_and_sets_up_what_is_missing(
-    checkout: Path, invoke: Invoke
-) -> None:
+def test_from_another_folder_the_command_goes_there_and_sets_up_what_is_missing(checkout, invoke):
     (checkout / PYTHON.parts[0]).unlink()
 
     result = invoke("run", checkout / "workloads" / "demo-lm.yaml")
@@ -60,18 +55,14 @@ def test_from_another_folder_the_command_goes_there_and_sets_up_what_is_missing(
 
 @pytest.mark.parametrize("command", ["check", "plan"])
 @pytest.mark.parametrize("file", sorted((ROOT / "workloads").glob("*.yaml")), ids=lambda f: f.stem)
-def test_a_shipped_workload_is_checked_before_its_data_is_there(
-    file: Path, command: str, checkout: Path, invoke: Invoke
-) -> None:
+def test_a_shipped_workload_is_checked_before_its_data_is_there(file, command, checkout, invoke):
     result = invoke(command, checkout / "workloads" / file.name, "--json")
 
     assert result.exit_code in (0, 10, 11), result.output
 
 
 @pytest.mark.parametrize("file", sorted((ROOT / "workloads").glob("*.yaml")), ids=lambda f: f.stem)
-def test_the_cap_of_a_shipped_workload_fits_what_its_trial_costs(
-    file: Path, checkout: Path, invoke: Invoke
-) -> None:
+def test_the_cap_of_a_shipped_workload_fits_what_its_trial_costs(file, checkout, invoke):
     document = json.loads(invoke("check", checkout / "workloads" / file.name, "--json").stdout)
     reasons = [*document["reasons"], *(r for c in document["candidates"] for r in c["reasons"])]
 
@@ -79,9 +70,7 @@ def test_the_cap_of_a_shipped_workload_fits_what_its_trial_costs(
 
 
 @pytest.mark.training
-def test_the_command_makes_what_every_shipped_workload_reads(
-    checkout: Path, invoke: Invoke
-) -> None:
+def test_the_command_makes_what_every_shipped_workload_reads(checkout, invoke):
     missing = invoke("run", checkout / "workloads" / "demo-lm.yaml").stderr
     (command,) = set(COMMAND.findall(missing))
 
@@ -91,7 +80,7 @@ def test_the_command_makes_what_every_shipped_workload_reads(
         assert 2 != invoke("check", checkout / "workloads" / f"{name}.yaml").exit_code
 
 
-def test_a_teams_own_missing_path_names_no_command_of_ours(tmp_path: Path, invoke: Invoke) -> None:
+def test_a_teams_own_missing_path_names_no_command_of_ours(tmp_path, invoke):
     file = write_project(tmp_path)
     shutil.rmtree(tmp_path / "data")
 

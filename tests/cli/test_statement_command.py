@@ -10,7 +10,6 @@ import pytest
 from compilegate.cli.common.cloud import Cloud
 from compilegate.domain.formats import MINUS
 from compilegate.domain.records.production import RegistrationChange
-from tests.cli.conftest import Invoke
 from tests.fake_clouds import FakeProviders, cloud
 from tests.usecases.production_ledger import NOW, decided, register, write
 
@@ -29,9 +28,7 @@ def stage(providers: FakeProviders) -> Cloud:
     return providers.aws_cloud
 
 
-def test_one_document_as_screen_json_csv_and_page(
-    invoke: Invoke, stage: Cloud, tmp_path: Path
-) -> None:
+def test_one_document_as_screen_json_csv_and_page(invoke, stage, tmp_path):
     document = json.loads(invoke(*MONTH, "--json").stdout)
     screen = " ".join(invoke(*MONTH).stdout.split())
     csv = invoke(*MONTH, "--csv", "--owner", "ml").stdout.splitlines()
@@ -52,7 +49,7 @@ def test_one_document_as_screen_json_csv_and_page(
 
 
 @pytest.mark.parametrize("other", [("--json",), ("--page", "p.html")])
-def test_csv_excludes_the_other_forms(invoke: Invoke, stage: Cloud, other: tuple[str, ...]) -> None:
+def test_csv_excludes_the_other_forms(invoke, stage, other):
     refused = invoke(*MONTH, "--csv", *other)
 
     assert 2 == refused.exit_code

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import time
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -22,7 +21,6 @@ from compilegate.domain.records.production import (
     RegistrationChange,
 )
 from compilegate.domain.records.trials import ApprovalRequested
-from tests.cli.conftest import Invoke
 from tests.cli.test_list import stage_of
 from tests.cli.trial_script import executions
 from tests.domain.fleet.test_listing import row
@@ -35,9 +33,7 @@ def trial_of(aws: Cloud) -> str:
     return str(payload["trial"])
 
 
-def test_status_shows_what_runs_what_is_locked_and_what_was_decided(
-    invoke: Invoke, promoted: Cloud
-) -> None:
+def test_status_shows_what_runs_what_is_locked_and_what_was_decided(invoke, promoted):
     promoted.services.store.put("workloads/other/specs/1.json", b"{}")
     promoted.services.locks.acquire("other", "arn:x:other-dead", now=0, expires_at=2_000_000_000)
 
@@ -55,9 +51,7 @@ def test_status_shows_what_runs_what_is_locked_and_what_was_decided(
     assert ([], [], []) == (nothing["running"], nothing["locks"], nothing["trials"])
 
 
-def test_status_says_what_a_trial_waits_for_production_to_train(
-    invoke: Invoke, promoted: Cloud
-) -> None:
+def test_status_says_what_a_trial_waits_for_production_to_train(invoke, promoted):
     services = promoted.services
     asked = CanaryRound(
         trial=trial_of(promoted), round=5,
@@ -74,7 +68,7 @@ def test_status_says_what_a_trial_waits_for_production_to_train(
     assert "waits for production to train compile, baseline, at most until 20" in shown
 
 
-def test_status_says_what_production_did_and_is_at(invoke: Invoke, promoted: Cloud) -> None:
+def test_status_says_what_production_did_and_is_at(invoke, promoted):
     services, now = promoted.services, int(time.time())
     ended = ProductionRun(
         run="r1", job="cg-bert-docs-r1-p0-r0", arm="compile", started_at=now - 90, ended_at=now,
@@ -106,8 +100,8 @@ def test_status_says_what_production_did_and_is_at(invoke: Invoke, promoted: Clo
 
 
 def test_status_names_jobs_that_did_not_count_until_the_workload_is_registered_again(
-    invoke: Invoke, promoted: Cloud
-) -> None:
+    invoke, promoted
+):
     services, now = promoted.services, promoted.services.clock.now()
     ignored = IgnoredJob(now, "nightly-7", "arn:x:role/etl", "job_of_another_role")
     services.ledger.append("bert-docs", ignored)
@@ -124,8 +118,8 @@ def test_status_names_jobs_that_did_not_count_until_the_workload_is_registered_a
 
 
 def test_of_a_large_stage_the_list_is_shown_and_what_needs_a_person_alone_is_looked_up(
-    invoke: Invoke, providers: FakeProviders, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    invoke, providers, monkeypatch
+):
     waiting = [row(f"w{number:02}", "off", ("approve", number)) for number in range(12)]
     trial = replace(row("in-trial"), trial="0mabc123", phase="canary")
     stage = stage_of(providers, [trial, *waiting, *(row(f"z{number}") for number in range(30))])
@@ -170,9 +164,7 @@ def week(providers: FakeProviders) -> Cloud:
     return providers.aws_cloud
 
 
-def test_every_owner_is_shown_quiet_ones_too_or_one_as_the_body_of_the_message(
-    invoke: Invoke, week: Cloud
-) -> None:
+def test_every_owner_is_shown_quiet_ones_too_or_one_as_the_body_of_the_message(invoke, week):
     shown = invoke("digest")
     (document,) = json.loads(invoke("digest", "--owner", "ml", "--json").stdout)
 
@@ -185,7 +177,7 @@ def test_every_owner_is_shown_quiet_ones_too_or_one_as_the_body_of_the_message(
     )  # fmt: skip
 
 
-def test_all_workloads_as_one_page(invoke: Invoke, week: Cloud, tmp_path: Path) -> None:
+def test_all_workloads_as_one_page(invoke, week, tmp_path):
     page = tmp_path / "pages" / "fleet.html"
 
     assert f"{page}\n" == invoke("digest", "--html", page).stdout
@@ -196,17 +188,13 @@ def test_all_workloads_as_one_page(invoke: Invoke, week: Cloud, tmp_path: Path) 
     assert ">ads</th>" not in page.read_text()
 
 
-def test_where_nothing_is_registered_it_says_how_to_begin(
-    invoke: Invoke, providers: FakeProviders
-) -> None:
+def test_where_nothing_is_registered_it_says_how_to_begin(invoke, providers):
     providers.aws_cloud = cloud()
 
     assert "compilegate register" in invoke("digest").stdout
 
 
-def test_status_of_a_name_that_the_stage_does_not_have_is_refused_with_the_near_ones(
-    invoke: Invoke, week: Cloud
-) -> None:
+def test_status_of_a_name_that_the_stage_does_not_have_is_refused_with_the_near_ones(invoke, week):
     refused, known = invoke("status", "bret"), invoke("status", "idle")
 
     assert (2, 0) == (refused.exit_code, known.exit_code)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 import json
 import subprocess
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -31,9 +30,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, str]]:
     return seen
 
 
-def test_it_reads_the_folder_s_own_project_file(
-    started: list[dict[str, str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_it_reads_the_folder_s_own_project_file(started, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "cdk.json").write_text('{"app": "compilegate synth", "context": {"stage": "dev"}}')
 
@@ -44,9 +41,7 @@ def test_it_reads_the_folder_s_own_project_file(
     assert {"stage": "dev"} == json.loads(variables["CDK_CONTEXT_JSON"])
 
 
-def test_what_the_cdk_command_hands_over_goes_before_it(
-    started: list[dict[str, str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_the_cdk_command_hands_over_goes_before_it(started, tmp_path, monkeypatch):
     monkeypatch.setenv("CDK_OUTDIR", str(tmp_path / "theirs"))
     monkeypatch.setenv("CDK_CONTEXT_JSON", '{"stage": "test"}')
 
@@ -58,9 +53,7 @@ def test_what_the_cdk_command_hands_over_goes_before_it(
     )  # fmt: skip
 
 
-def test_an_app_that_fails_is_a_failure(
-    started: list[dict[str, str]], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_app_that_fails_is_a_failure(started, monkeypatch):
     monkeypatch.setenv("FAILS", "1")
 
     result = CliRunner().invoke(app, ["synth"])
@@ -69,9 +62,7 @@ def test_an_app_that_fails_is_a_failure(
     assert "did not synthesise" in result.output
 
 
-def test_without_the_cdk_nothing_is_started(
-    started: list[dict[str, str]], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_the_cdk_nothing_is_started(started, monkeypatch):
     find = importlib.util.find_spec
     monkeypatch.setattr(
         importlib.util, "find_spec", lambda name: None if name == "aws_cdk" else find(name)

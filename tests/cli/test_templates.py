@@ -62,9 +62,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_the_text_of_a_template_is_the_text_of_the_screen(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_text_of_a_template_is_the_text_of_the_screen(folder, capsys):
     (folder / "layout.txt.j2").write_text(LAYOUT)
     document = {"name": "x", "words": WORDS, "more": False, "usd": 1200.4, "at": 1_700_000_000}
 
@@ -73,7 +71,7 @@ def test_the_text_of_a_template_is_the_text_of_the_screen(
     assert SCREEN == capsys.readouterr().out
 
 
-def test_a_value_sets_no_mark(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_value_sets_no_mark(folder, capsys):
     (folder / "value.txt.j2").write_text("{{ value }}|\n")
     marks = "".join(chr(code) for code in range(0xE000, 0xE008))
 
@@ -86,16 +84,14 @@ def test_a_value_sets_no_mark(folder: Path, capsys: pytest.CaptureFixture[str]) 
     "text",
     ["{{ nothing }}", "% if nothing\n% endif", "{{ document.nothing }}", "{{ 1 | nothing }}"],
 )
-def test_a_name_that_is_not_there_is_an_error(folder: Path, text: str) -> None:
+def test_a_name_that_is_not_there_is_an_error(folder, text):
     (folder / "wrong.txt.j2").write_text(text)
 
     with pytest.raises(TemplateError):
         show("wrong", [])
 
 
-def test_the_document_is_printed_where_it_is_asked_for(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_document_is_printed_where_it_is_asked_for(folder, capsys):
     (folder / "one.txt.j2").write_text("{{ a }} {{ b }}\n")
 
     answer({"a": 1}, "one", as_json=False, b=2)
@@ -104,9 +100,7 @@ def test_the_document_is_printed_where_it_is_asked_for(
     assert '1 2\n{\n  "a": 1\n}\n' == capsys.readouterr().out
 
 
-def test_a_command_of_another_distribution_names_the_path_of_its_own(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_command_of_another_distribution_names_the_path_of_its_own(tmp_path, capsys):
     (tmp_path / "demo.txt.j2").write_text("{{ a }}\n")
 
     show(tmp_path / "demo", {"a": 1})
@@ -118,7 +112,7 @@ EVERY = [*TEMPLATES.glob("*"), *ROOT.glob("distributions/*/compilegate_*/templat
 
 
 @pytest.mark.parametrize("path", sorted(EVERY), ids=lambda path: path.name)
-def test_every_template_compiles_and_fits_the_editor(path: Path) -> None:
+def test_every_template_compiles_and_fits_the_editor(path):
     name = path.name
 
     output._environment(path.parent).get_template(name)

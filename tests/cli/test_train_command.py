@@ -13,7 +13,6 @@ from compilegate.domain import naming
 from compilegate.domain.claims import run_reason
 from compilegate.domain.records.production import ProductionRun, Review
 from compilegate.usecases.production.begin_run import begin_run
-from tests.cli.conftest import Invoke
 from tests.fake_clouds import ScriptedExecutions, ScriptedLogs
 from tests.fakes import FixedClock, MemoryJobs
 
@@ -49,7 +48,7 @@ def recorded(cloud: Cloud, run: str, *, number: int = 0, **fields: Any) -> None:
     cloud.services.ledger.raw.put_once("bert-docs", ProductionRun.key_of(run=run, job=job), entry)
 
 
-def test_a_run_starts_and_is_named(invoke: Invoke, registered: Cloud) -> None:
+def test_a_run_starts_and_is_named(invoke, registered):
     result = invoke("train", "bert-docs")
 
     ((arn, payload),) = executions(registered).started.items()
@@ -59,7 +58,7 @@ def test_a_run_starts_and_is_named(invoke: Invoke, registered: Cloud) -> None:
     assert begun(registered, payload) == run  # the machine comes to the same name
 
 
-def test_the_end_says_arm_why_metric_time_price_and_flag(invoke: Invoke, registered: Cloud) -> None:
+def test_the_end_says_arm_why_metric_time_price_and_flag(invoke, registered):
     executions(registered).on_start = lambda payload: recorded(
         registered, begun(registered, payload)
     )
@@ -79,7 +78,7 @@ def test_the_end_says_arm_why_metric_time_price_and_flag(invoke: Invoke, registe
     assert "bert-docs: done" in programs.stderr
 
 
-def test_progress_is_shown_while_it_trains(invoke: Invoke, registered: Cloud) -> None:
+def test_progress_is_shown_while_it_trains(invoke, registered):
     jobs, logs = registered.services.jobs, registered.logs
     assert isinstance(jobs, MemoryJobs)
     assert isinstance(logs, ScriptedLogs)
@@ -118,9 +117,8 @@ FAILED: dict[str, Any] = {"status": "Failed", "result": {"metric": None, "finish
     ids=["a second run", "no model", "reverted"],
 )  # fmt: skip
 def test_every_attempt_is_said_and_the_exit_code_is_the_last_ones_or_the_judges(
-    *, attempts: list[dict[str, Any]], review: str | None, code: int, said: tuple[str, ...],
-    invoke: Invoke, registered: Cloud,
-) -> None:  # fmt: skip
+    *, attempts, review, code, said, invoke, registered
+):
     def train(payload: Any) -> None:
         run = begun(registered, payload)
         for attempt in attempts:
@@ -146,9 +144,8 @@ def test_every_attempt_is_said_and_the_exit_code_is_the_last_ones_or_the_judges(
     ],
 )
 def test_an_execution_that_failed_says_why_in_plain_words(
-    *, cause: str, said: str, arguments: tuple[str, ...], invoke: Invoke, registered: Cloud,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
+    *, cause, said, arguments, invoke, registered, monkeypatch
+):
     scripted = executions(registered)
     scripted.ends, plain = {"bert-docs": "FAILED"}, scripted.describe
     monkeypatch.setattr(

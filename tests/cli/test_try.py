@@ -15,7 +15,6 @@ import pytest
 from compilegate.cli.trials import NO_STEP
 from compilegate_local import tryout
 from tests.cli import init_scripts as scripts
-from tests.cli.conftest import Invoke
 from tests.cli.project import write_project
 
 # Stands for the training environment's Python: notes how it was started, leaves what is asked for.
@@ -87,9 +86,7 @@ def python(folder: Path, **plan: dict[str, Any]) -> Path:
     return path
 
 
-def test_every_arm_is_started_as_its_job_would_be(
-    project: Path, tmp_path: Path, invoke: Invoke
-) -> None:
+def test_every_arm_is_started_as_its_job_would_be(project, tmp_path, invoke):
     kept = tmp_path / "kept"
     result = invoke("try", project, "--python", python(tmp_path), "--keep", kept, "--json")
     assert 0 == result.exit_code, result.output
@@ -119,8 +116,8 @@ def test_every_arm_is_started_as_its_job_would_be(
 
 
 def test_a_run_that_may_be_too_short_to_pay_is_tried_as_that_measures_the_compile_time(
-    tmp_path: Path, invoke: Invoke
-) -> None:
+    tmp_path, invoke
+):
     project = write_project(
         tmp_path / "team", LAUNCHED, CANDIDATES, ("run_hours: 6.0", "run_hours: 0.005")
     )
@@ -152,9 +149,7 @@ OUTCOMES = {
 
 
 @pytest.mark.parametrize("case", OUTCOMES)
-def test_what_stands_in_the_way_is_said(
-    case: str, project: Path, tmp_path: Path, invoke: Invoke
-) -> None:
+def test_what_stands_in_the_way_is_said(case, project, tmp_path, invoke):
     plan, code, outcome, why = OUTCOMES[case]
 
     result = invoke("try", project, "--python", python(tmp_path, **plan), "--json")
@@ -164,9 +159,7 @@ def test_what_stands_in_the_way_is_said(
     assert why in compiled["why"]
 
 
-def test_the_screen_shows_each_arm_and_where_it_ended(
-    project: Path, tmp_path: Path, invoke: Invoke
-) -> None:
+def test_the_screen_shows_each_arm_and_where_it_ended(project, tmp_path, invoke):
     plan = {"compile": {"code": 1, "failure": "no"}, "baseline": {"weights": "b"}}
 
     text = invoke("try", project, "--python", python(tmp_path, **plan)).stdout
@@ -179,9 +172,7 @@ def test_the_screen_shows_each_arm_and_where_it_ended(
     assert "1 of 2 arms trained and reported." in text
 
 
-def test_one_reason_of_several_arms_is_shown_once_and_says_what_to_do(
-    project: Path, tmp_path: Path, invoke: Invoke
-) -> None:
+def test_one_reason_of_several_arms_is_shown_once_and_says_what_to_do(project, tmp_path, invoke):
     missing = "ModuleNotFoundError"
     plan = {"code": 1, "failure": f"{missing}: No module named 'timm'.", "error": missing}
 
@@ -211,8 +202,8 @@ LACKS = "name a Python that has it with --python"
     ids=["recorded", "another's text", "a traceback", "text before the end"],
 )
 def test_a_missing_package_is_known_by_the_class_of_the_error(
-    plan: dict[str, Any], noted: bool, project: Path, tmp_path: Path, invoke: Invoke
-) -> None:
+    plan, noted, project, tmp_path, invoke
+):
     interpreter = python(tmp_path, baseline={"code": 1, **plan})
 
     result = invoke("try", project, "--python", interpreter, "--arm", "baseline", "--json")
@@ -226,8 +217,8 @@ def test_a_missing_package_is_known_by_the_class_of_the_error(
     ids=["as words", "as it takes them", "failed later"],
 )
 def test_a_script_that_dies_on_the_style_of_its_arguments_is_named_with_its_own(
-    style: str, steps: int, said: bool, tmp_path: Path, invoke: Invoke
-) -> None:
+    style, steps, said, tmp_path, invoke
+):
     launched = (LAUNCHED[0], LAUNCHED[1].replace("/train}", f"/train{style}}}"))
     project = write_project(tmp_path / "team", launched, CANDIDATES)
     (tmp_path / "team" / "training" / "train.py").write_text(scripts.HYDRA)
@@ -252,8 +243,8 @@ def test_a_script_that_dies_on_the_style_of_its_arguments_is_named_with_its_own(
     ids=str,
 )  # fmt: skip
 def test_an_arm_that_destroys_its_folder_fails_and_the_next_one_is_tried(
-    destroys: dict[str, str], code: int, project: Path, tmp_path: Path, invoke: Invoke
-) -> None:
+    destroys, code, project, tmp_path, invoke
+):
     interpreter = python(tmp_path, baseline={"destroys": destroys, "code": code})
 
     result = invoke("try", project, "--python", interpreter, "--json")
@@ -266,7 +257,7 @@ def test_an_arm_that_destroys_its_folder_fails_and_the_next_one_is_tried(
     assert int(not keeps_evidence) == result.exit_code
 
 
-def test_an_arm_before_its_first_step_is_shown_with_its_time(tmp_path: Path) -> None:
+def test_an_arm_before_its_first_step_is_shown_with_its_time(tmp_path):
     (tmp_path / "code").mkdir()
     waits, shown = "import time; print('loading', flush=True); time.sleep(1)", list[str]()
     until = time.monotonic() + 60
@@ -278,9 +269,7 @@ def test_an_arm_before_its_first_step_is_shown_with_its_time(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("hides", [False, True])  # its log, while it is read
-def test_an_arm_that_hangs_is_ended(
-    hides: bool, project: Path, tmp_path: Path, invoke: Invoke
-) -> None:
+def test_an_arm_that_hangs_is_ended(hides, project, tmp_path, invoke):
     stuck = python(tmp_path, baseline={"sleep": 60, "hides": hides})
 
     result = invoke(
@@ -302,18 +291,14 @@ def test_an_arm_that_hangs_is_ended(
         (("--keep", "team"), "--keep: is not empty"),
     ],
 )
-def test_a_wrong_option_starts_nothing(
-    options: tuple[str, str], message: str, project: Path, tmp_path: Path, invoke: Invoke
-) -> None:
+def test_a_wrong_option_starts_nothing(options, message, project, tmp_path, invoke):
     result = invoke("try", project, "--python", python(tmp_path), *options)
 
     assert 2 == result.exit_code
     assert message in result.stderr
 
 
-def test_a_python_without_torch_starts_nothing(
-    project: Path, tmp_path: Path, invoke: Invoke
-) -> None:
+def test_a_python_without_torch_starts_nothing(project, tmp_path, invoke):
     bare = tmp_path / "bare"
     bare.write_text(f'#!/bin/sh\nexec {sys.executable} -S -I "$@"\n')
     bare.chmod(0o755)
@@ -327,7 +312,7 @@ def test_a_python_without_torch_starts_nothing(
     assert not (tmp_path / "kept").exists()
 
 
-def test_data_in_s3_needs_a_sample_here(tmp_path: Path, invoke: Invoke) -> None:
+def test_data_in_s3_needs_a_sample_here(tmp_path, invoke):
     file = write_project(tmp_path / "team", LAUNCHED, ("data/train", "s3://bucket/train/"))
     (tmp_path / "sample.csv").write_text("1\n")
 
@@ -349,8 +334,8 @@ def test_data_in_s3_needs_a_sample_here(tmp_path: Path, invoke: Invoke) -> None:
 
 
 def test_a_script_that_already_compiles_is_named_with_what_its_saving_is_against(
-    project: Path, tmp_path: Path, invoke: Invoke
-) -> None:
+    project, tmp_path, invoke
+):
     left_out = {"prints": "compilegate script_compiles=left_out"}
     # A function of the script's own stays uncompiled in every arm.
     of_both = python(tmp_path, baseline=left_out, compile=left_out)

@@ -88,9 +88,7 @@ def tried(
     return result.exit_code, compiled
 
 
-def test_a_check_is_asked_for_and_judged_by_the_table(
-    project: Path, tmp_path: Path, invoke: Invoke
-) -> None:
+def test_a_check_is_asked_for_and_judged_by_the_table(project, tmp_path, invoke):
     kept = tmp_path / "kept"
 
     code, arm = tried(SOUND, project, tmp_path, invoke, "--minutes", 2, "--keep", kept)
@@ -107,9 +105,7 @@ def test_a_check_is_asked_for_and_judged_by_the_table(
     )
 
 
-def test_an_error_has_its_place_what_to_do_and_a_reproducer(
-    project: Path, tmp_path: Path, invoke: Invoke
-) -> None:
+def test_an_error_has_its_place_what_to_do_and_a_reproducer(project, tmp_path, invoke):
     kept = tmp_path / "kept"
 
     code, arm = tried(WRONG, project, tmp_path, invoke, "--keep", kept)
@@ -146,9 +142,7 @@ MISSING = {
 
 
 @pytest.mark.parametrize("case", MISSING)
-def test_what_is_missing_is_never_a_pass(
-    case: str, project: Path, tmp_path: Path, invoke: Invoke, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_missing_is_never_a_pass(case, project, tmp_path, invoke, monkeypatch):
     monkeypatch.chdir(tmp_path)
     plan, state, outcome, advice = MISSING[case]
 
@@ -160,9 +154,7 @@ def test_what_is_missing_is_never_a_pass(
     )  # fmt: skip
 
 
-def test_the_screen_has_groups_place_and_what_to_do(
-    project: Path, tmp_path: Path, invoke: Invoke, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_screen_has_groups_place_and_what_to_do(project, tmp_path, invoke, monkeypatch):
     monkeypatch.chdir(tmp_path)
     interpreter = python(tmp_path, compile=WRONG)
 

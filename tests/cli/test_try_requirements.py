@@ -39,7 +39,7 @@ def answer(python: Path, code: str) -> str:
     return ended.stdout.strip() or ended.stderr.strip().splitlines()[-1]
 
 
-def test_what_is_listed_is_installed_over_what_there_is(tmp_path: Path) -> None:
+def test_what_is_listed_is_installed_over_what_there_is(tmp_path):
     python = Path(sys.executable)
 
     own = installed(bundle(tmp_path / "src", f"./{WHEEL}"), python, tmp_path / "place", LIMIT)
@@ -55,9 +55,7 @@ def test_what_is_listed_is_installed_over_what_there_is(tmp_path: Path) -> None:
         ("", 0.001, "its time was up; --minutes gives more"),
     ],
 )
-def test_what_cannot_be_installed_is_said_in_pips_words(
-    requirements: str, limit: float, why: str, tmp_path: Path
-) -> None:
+def test_what_cannot_be_installed_is_said_in_pips_words(requirements, limit, why, tmp_path):
     body = bundle(tmp_path / "src", requirements)
 
     with pytest.raises(InvalidInputError, match=r"requirements\.txt: cannot be installed") as error:

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from compilegate.cli.common.cloud import Cloud
 from compilegate.domain.ledger_keys import DEPLOYMENT
 from compilegate.domain.production.orphans import FORGOTTEN
 from compilegate.domain.records.ledger import ClassRevoked
@@ -40,7 +39,7 @@ def answer(invoke: Invoke, *arguments: str) -> dict[str, Any]:
     return document
 
 
-def test_a_lock_of_a_trial_that_has_ended_is_released(invoke: Invoke, stage: Any) -> None:
+def test_a_lock_of_a_trial_that_has_ended_is_released(invoke, stage):
     stage.services.ends[FIRST["execution"]] = FORGOTTEN
     document = answer(invoke, *WHY, "--yes")
 
@@ -49,9 +48,7 @@ def test_a_lock_of_a_trial_that_has_ended_is_released(invoke: Invoke, stage: Any
     assert stage.services.locks.holder(WORKLOAD) is None
 
 
-def test_a_trial_that_runs_keeps_its_lock_unless_it_is_stopped(
-    invoke: Invoke, stage: Cloud
-) -> None:
+def test_a_trial_that_runs_keeps_its_lock_unless_it_is_stopped(invoke, stage):
     result = invoke("unlock", WORKLOAD, *WHY, "--yes")
     assert 2 == result.exit_code
     assert "still runs" in result.stderr
@@ -65,9 +62,7 @@ def test_a_trial_that_runs_keeps_its_lock_unless_it_is_stopped(
     assert stage.services.locks.holder(WORKLOAD) is None
 
 
-def test_a_workload_without_a_lock_is_free_already_and_an_unknown_one_an_error(
-    invoke: Invoke, stage: Cloud
-) -> None:
+def test_a_workload_without_a_lock_is_free_already_and_an_unknown_one_an_error(invoke, stage):
     stage.services.locks.release(WORKLOAD, FIRST["execution"])
 
     assert not answer(invoke, *WHY)["released"]
@@ -76,7 +71,7 @@ def test_a_workload_without_a_lock_is_free_already_and_an_unknown_one_an_error(
     assert (2, True) == (unknown.exit_code, "nobody" in unknown.stderr)
 
 
-def test_what_alarms_of_a_workload_revoked_counts_again(invoke: Invoke, stage: Cloud) -> None:
+def test_what_alarms_of_a_workload_revoked_counts_again(invoke, stage):
     ledger = stage.services.ledger
     for decision, workload, job_class in (("d1", WORKLOAD, "fp32"), ("d2", "ads", "bf16")):
         revoked = ClassRevoked(5, decision, workload, f"pytorch 2.13, cpu, {job_class}", "worse")

@@ -22,7 +22,7 @@ from tests.cli.conftest import Invoke
 from tests.cli.project import write_project
 from tests.cli.trial_script import decided, executions
 from tests.domain.evidence_builder import GOOD
-from tests.fake_clouds import FakeProviders, cloud
+from tests.fake_clouds import cloud
 
 FULL = Path("/dev/full")
 pytestmark = pytest.mark.skipif(not FULL.exists(), reason="no /dev/full: a full disk")
@@ -66,8 +66,8 @@ def in_little_room(invoke: Invoke, *words: object) -> tuple[int, str, str]:
     ids=lambda words: words[0],
 )
 def test_on_a_full_disk_a_command_that_saves_a_file_fails_and_leaves_none(
-    command: tuple[str, ...], written: str, invoke: Invoke, tmp_path: Path
-) -> None:
+    command, written, invoke, tmp_path
+):
     before = sorted(tmp_path.rglob("*"))
 
     code, stdout, stderr = in_little_room(invoke, *command)
@@ -91,9 +91,7 @@ def test_on_a_full_disk_a_command_that_saves_a_file_fails_and_leaves_none(
     ],
     ids=lambda words: " ".join(map(str, words)),
 )
-def test_where_nothing_can_be_written_the_error_names_the_place(
-    command: tuple[object, ...], invoke: Invoke
-) -> None:
+def test_where_nothing_can_be_written_the_error_names_the_place(command, invoke):
     shown, asked = invoke(*command), invoke(*command, "--json")
 
     assert (1, "") == (shown.exit_code, shown.stdout)
@@ -106,8 +104,8 @@ def test_where_nothing_can_be_written_the_error_names_the_place(
 
 @pytest.mark.parametrize("local", [True, False])
 def test_a_verdict_whose_report_cannot_be_written_is_shown_and_is_a_failure(
-    local: bool, tmp_path: Path, invoke: Invoke, providers: FakeProviders
-) -> None:
+    local, tmp_path, invoke, providers
+):
     one = cloud("local", simulated="on a CPU") if local else cloud()
     providers.local_cloud = providers.aws_cloud = one
     executions(one).on_start = partial(decided, one, metrics=GOOD)
@@ -127,9 +125,7 @@ def test_a_verdict_whose_report_cannot_be_written_is_shown_and_is_a_failure(
     assert missing["command"].startswith("compilegate report bert-docs --trial ")
 
 
-def test_a_demo_without_a_report_is_a_failure(
-    tmp_path: Path, invoke: Invoke, providers: FakeProviders, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_demo_without_a_report_is_a_failure(tmp_path, invoke, providers, monkeypatch):
     monkeypatch.setattr(demo, "preparing_data", lambda command: nullcontext(lambda: None))
     one = providers.local_cloud = cloud("local", simulated="on a CPU")
     executions(one).on_start = partial(decided, one, metrics=GOOD)
@@ -146,9 +142,7 @@ def run(*words: object, **options: Any) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize("words", [["--json"], ["--jsonl"], []])
-def test_what_cannot_be_printed_is_a_failure_whatever_the_verdict(
-    words: list[str], tmp_path: Path
-) -> None:
+def test_what_cannot_be_printed_is_a_failure_whatever_the_verdict(words, tmp_path):
     file = write_project(tmp_path)
     with FULL.open("w") as full:
         result = run("check", file, *words, stdout=full)
@@ -175,7 +169,7 @@ main.main(work)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_forty_signals_in_a_second_stop_once_and_cut_no_cleaning_up_off(number: int) -> None:
+def test_forty_signals_in_a_second_stop_once_and_cut_no_cleaning_up_off(number):
     with subprocess.Popen(
         [sys.executable, "-c", STOPPED], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
@@ -190,9 +184,7 @@ def test_forty_signals_in_a_second_stop_once_and_cut_no_cleaning_up_off(number: 
     assert stderr.rstrip().endswith("KeyboardInterrupt")
 
 
-def test_a_person_who_waits_and_presses_again_stops_what_goes_on(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_person_who_waits_and_presses_again_stops_what_goes_on(monkeypatch):
     now = 100.0
     monkeypatch.setattr(main.time, "monotonic", lambda: now)
     stop = main.Stop()

@@ -60,9 +60,7 @@ def check(narrow: str, wide: str, width: int) -> None:
 
 @pytest.mark.parametrize("width", [40, 80])
 @pytest.mark.parametrize("command", SCREENS)
-def test_no_screen_breaks_a_word(
-    command: str, width: int, invoke: Invoke, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_screen_breaks_a_word(command, width, invoke, monkeypatch):
     monkeypatch.chdir(ROOT)
 
     check(*screens(command, width, invoke, monkeypatch), width)
@@ -71,9 +69,7 @@ def test_no_screen_breaks_a_word(
 @pytest.mark.usefixtures("promoted")
 @pytest.mark.parametrize("width", [40, 80])
 @pytest.mark.parametrize("command", CLOUD_SCREENS)
-def test_no_screen_of_a_cloud_does(
-    command: str, width: int, invoke: Invoke, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_screen_of_a_cloud_does(command, width, invoke, monkeypatch):
     check(*screens(command, width, invoke, monkeypatch), width)
 
 
@@ -105,9 +101,7 @@ def outcomes() -> list[Outcome]:
 
 
 @pytest.mark.parametrize("width", [40, 80])
-def test_neither_does_the_end_of_a_trial_or_of_the_demo(
-    width: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_neither_does_the_end_of_a_trial_or_of_the_demo(width, monkeypatch, capsys):
     texts = []
     for columns in (width, WIDE):
         monkeypatch.setenv("COLUMNS", str(columns))
@@ -122,9 +116,7 @@ def test_neither_does_the_end_of_a_trial_or_of_the_demo(
 
 
 @pytest.mark.parametrize("headline", ["It failed", "It failed.", "It failed because of ..."])
-def test_the_headline_of_an_outcome_ends_as_it_was_cut(
-    headline: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_headline_of_an_outcome_ends_as_it_was_cut(headline, capsys):
     show_outcome(Outcome("bert-docs", "0mabc123", None, headline, headline, None))
 
     ended = headline if headline.endswith(".") else f"{headline}."
@@ -132,7 +124,7 @@ def test_the_headline_of_an_outcome_ends_as_it_was_cut(
 
 
 @pytest.mark.parametrize("width", [40, 80])
-def test_neither_does_the_progress_of_trials(width: int) -> None:
+def test_neither_does_the_progress_of_trials(width):
     lines = [line(step=12000, steps=52000, samples_per_second=51200.123, loss=3.2101)]
     view = watched(("q1a17", "InProgress", lines), ("q1b17", "InProgress", lines)).read()
     texts = []
@@ -158,9 +150,7 @@ def test_neither_does_the_progress_of_trials(width: int) -> None:
 @pytest.mark.parametrize(
     "command", ["judge docs/examples/evidence.json", f"check {' '.join(FILES)}"]
 )
-def test_a_pipe_has_colour_only_where_it_is_asked_for(
-    command: str, variables: dict[str, str], invoke: Invoke, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_pipe_has_colour_only_where_it_is_asked_for(command, variables, invoke, monkeypatch):
     monkeypatch.chdir(ROOT)
     monkeypatch.setenv("TERM", "xterm-256color")
     for name in ("NO_COLOR", "FORCE_COLOR"):
@@ -177,9 +167,7 @@ def test_a_pipe_has_colour_only_where_it_is_asked_for(
     assert not re.search(r"\x1b\[[\d?]*[A-KlhJ]", output)  # nothing moves
 
 
-def test_what_moves_needs_a_terminal_even_where_colour_is_forced(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_what_moves_needs_a_terminal_even_where_colour_is_forced(monkeypatch):
     monkeypatch.setenv("FORCE_COLOR", "1")
 
     assert not moves(Console(file=io.StringIO()))
@@ -188,9 +176,7 @@ def test_what_moves_needs_a_terminal_even_where_colour_is_forced(
     assert not moves(Console(file=Terminal()))
 
 
-def test_a_wait_is_shown_on_a_terminal_only(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_wait_is_shown_on_a_terminal_only(monkeypatch, capsys):
     monkeypatch.setenv("FORCE_COLOR", "1")
 
     with waiting("installing") as show:
@@ -199,9 +185,7 @@ def test_a_wait_is_shown_on_a_terminal_only(
     assert ("", "") == capsys.readouterr()
 
 
-def test_help_fits_the_screen_and_names_values_in_words(
-    invoke: Invoke, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_help_fits_the_screen_and_names_values_in_words(invoke, monkeypatch):
     wide = invoke("init", "--help").stdout
     monkeypatch.setenv("COLUMNS", "40")
     narrow = invoke("init", "--help").stdout
@@ -214,8 +198,8 @@ def test_help_fits_the_screen_and_names_values_in_words(
 
 
 def test_where_the_time_goes_is_a_table_of_80_columns_whatever_a_kernel_is_called(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+    monkeypatch, capsys
+):
     monkeypatch.setenv("COLUMNS", "80")
     shares = {"baseline_seconds": 0.00567, "candidate_seconds": 0.0014, "seconds": -0.00427}
     differences = [

@@ -42,12 +42,12 @@ def is_bare(file: Path) -> bool:
 
 
 @pytest.mark.parametrize("step", MOST)
-def test_a_function_loads_no_more_than_it_needs(step: str, bundle: Path) -> None:
+def test_a_function_loads_no_more_than_it_needs(step, bundle):
     assert len(loaded(step, bundle)) <= MOST[step]
 
 
 @pytest.mark.parametrize("apart", ["compilegate.report", "compilegate.cli"])
-def test_a_regression_is_turned_off_without_pages_and_screens(apart: str, bundle: Path) -> None:
+def test_a_regression_is_turned_off_without_pages_and_screens(apart, bundle):
     modules = loaded("review_production", bundle)
 
     assert not [name for name in modules if name.startswith(apart)]

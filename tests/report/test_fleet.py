@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from html.parser import HTMLParser
-from pathlib import Path
 
 import pytest
 
@@ -36,13 +35,13 @@ def page(*workloads: WorkloadWeek, unread: tuple[str, ...] = ()) -> str:
     return render_fleet(Fleet("prod", WEEK, workloads, unread))
 
 
-def test_hostile_words_are_shown_and_never_run() -> None:
+def test_hostile_words_are_shown_and_never_run():
     html = page(replace(ON, owner=HOSTILE, candidate=HOSTILE))
 
     assert "<script" not in html
 
 
-def test_the_page_of_thousands_of_workloads_stays_light() -> None:
+def test_the_page_of_thousands_of_workloads_stays_light():
     many = [
         replace(WORKLOADS[n % len(WORKLOADS)], workload=f"workload-with-a-long-name-{n:05}")
         for n in range(5_000)
@@ -110,8 +109,8 @@ def saving(usd: float | None, expected: float | None, runs: int) -> Savings:
     ],
 )
 def test_a_sum_is_compared_with_an_expectation_of_the_same_workloads_only(
-    savings: list[Savings | None], saved: float | None, runs: str | None, expected: float | None
-) -> None:
+    savings, saved, runs, expected
+):
     value, note = cards(
         *(replace(ON, workload=f"w{n}", savings=one) for n, one in enumerate(savings))
     )["Saved so far"]
@@ -122,7 +121,7 @@ def test_a_sum_is_compared_with_an_expectation_of_the_same_workloads_only(
     assert expected is None or note.endswith(f" {money(expected)}")
 
 
-def test_the_cards_count_runs_trials_and_tasks_of_all_workloads() -> None:
+def test_the_cards_count_runs_trials_and_tasks_of_all_workloads():
     counted = cards(
         replace(ON, runs={"compile": 3, "baseline": 4}, failed=2, waited=1),
         WorkloadWeek("a", None, "off", False, runs={"baseline": 1200}, failed=1, waited=4),
@@ -136,7 +135,7 @@ def test_the_cards_count_runs_trials_and_tasks_of_all_workloads() -> None:
     assert "3" == counted["Need attention"][0]
 
 
-def test_a_row_has_each_figure_in_its_column() -> None:
+def test_a_row_has_each_figure_in_its_column():
     (row,) = rows(replace(ON, runs={"compile": 3, "baseline": 4}, failed=0))
     (bare,) = rows(WorkloadWeek("bare", None, "later", False))
 
@@ -160,16 +159,14 @@ STANDS = [
 
 
 @pytest.mark.parametrize(("one", "task", "command"), STANDS, ids=[task for _, task, _ in STANDS])
-def test_of_several_tasks_a_row_names_the_most_urgent_with_its_command(
-    one: WorkloadWeek, task: str, command: str
-) -> None:
+def test_of_several_tasks_a_row_names_the_most_urgent_with_its_command(one, task, command):
     ((marked, cells),) = Cells(page(one)).rows[1:]
 
     assert cells[-1] == (f"{task}: compilegate {command} --stage prod" if command else task)
     assert marked is bool(command)
 
 
-def test_rows_are_in_the_order_of_urgency_then_of_saving_then_of_names() -> None:
+def test_rows_are_in_the_order_of_urgency_then_of_saving_then_of_names():
     mixed = [
         replace(ON, workload="b-small", savings=saving(10.0, None, 1)),
         replace(ON, workload="a-large", savings=saving(99.0, None, 1)),
@@ -186,7 +183,7 @@ def test_rows_are_in_the_order_of_urgency_then_of_saving_then_of_names() -> None
     ] == [cells[0] for cells in rows(*mixed)]  # fmt: skip
 
 
-def test_of_more_workloads_than_it_lists_the_page_has_the_most_urgent() -> None:
+def test_of_more_workloads_than_it_lists_the_page_has_the_most_urgent():
     quiet = [replace(ON, workload=f"q{n:04}", savings=None) for n in range(502)]
     parsed = Cells(page(*quiet, WORKLOADS[4], WORKLOADS[3]))
 
@@ -208,23 +205,21 @@ def test_of_more_workloads_than_it_lists_the_page_has_the_most_urgent() -> None:
          "Needs attention"),
     ],
 )  # fmt: skip
-def test_the_headline_counts_what_is_on_and_who_needs_a_person(
-    workloads: list[WorkloadWeek], headline: str, label: str
-) -> None:
+def test_the_headline_counts_what_is_on_and_who_needs_a_person(workloads, headline, label):
     html = page(*workloads)
 
     assert headline in html
     assert f"</svg>{label}</p>" in html
 
 
-def test_without_a_workload_there_is_no_table_and_it_says_so() -> None:
+def test_without_a_workload_there_is_no_table_and_it_says_so():
     html = page()
 
     assert [] == Cells(html).rows
     assert "No workload is registered" in html
 
 
-def test_what_could_not_be_read_is_named_in_order_and_within_bounds() -> None:
+def test_what_could_not_be_read_is_named_in_order_and_within_bounds():
     names = tuple(f"w{n:04}" for n in reversed(range(509)))
     html = page(ON, unread=names)
 
@@ -237,7 +232,7 @@ def test_what_could_not_be_read_is_named_in_order_and_within_bounds() -> None:
 
 @pytest.mark.slow
 @pytest.mark.skipif(CHROMIUM is None, reason="no chromium on PATH: the page is not opened")
-def test_a_browser_shows_it_readably_at_every_size(tmp_path: Path) -> None:
+def test_a_browser_shows_it_readably_at_every_size(tmp_path):
     file = tmp_path / "fleet.html"
     file.write_text(page(*WORKLOADS))
 

@@ -45,7 +45,7 @@ def lived() -> HistoryView:
     return view_of(runs, flag(1, 2, ON), flag(2, 6, REVERTED, by="train", action="revert"))
 
 
-def test_the_flag_lies_behind_the_runs_that_read_it() -> None:
+def test_the_flag_lies_behind_the_runs_that_read_it():
     assert [(2.5, 6.5, "first"), (6.5, 8.5, "limit")] == [
         (band.low, band.high, band.role) for band in bands(lived())
     ]
@@ -55,7 +55,7 @@ def event(place: float, mark: str | None) -> Event:
     return Event(0.0, "flag", "title", place=place, mark=mark)
 
 
-def test_what_happened_is_a_line_between_the_runs_with_its_name() -> None:
+def test_what_happened_is_a_line_between_the_runs_with_its_name():
     happened = [event(1.5, "on"), event(2.5, None), event(6.5, "off")]
 
     assert [(1.5, "on"), (6.5, "off")] == [
@@ -64,7 +64,7 @@ def test_what_happened_is_a_line_between_the_runs_with_its_name() -> None:
     assert {""} == {mark.name for mark in marks(lived(), happened, named=False)}
 
 
-def test_the_rolling_baseline_follows_production() -> None:
+def test_the_rolling_baseline_follows_production():
     metrics = [2.0, 2.2, 3.0, 2.4]
     arms = ["baseline", "baseline", "compile", "baseline"]
     view = view_of(
@@ -87,7 +87,7 @@ def test_the_rolling_baseline_follows_production() -> None:
         (99_999, 100),
     ],
 )
-def test_runs_are_whole_numbers_on_the_axis(count: int, step: int) -> None:
+def test_runs_are_whole_numbers_on_the_axis(count, step):
     one = view_of([production_run(1)])
     many = replace(one.history, runs=one.history.runs * count)
     ticks = [at for at, _ in runs_axis(replace(one, history=many)).ticks]
@@ -95,7 +95,7 @@ def test_runs_are_whole_numbers_on_the_axis(count: int, step: int) -> None:
     assert {float(step)} == {b - a for a, b in pairwise(ticks)} or [float(step)] == ticks
 
 
-def test_the_margin_is_in_view_however_near_the_runs_are() -> None:
+def test_the_margin_is_in_view_however_near_the_runs_are():
     runs = [production_run(number, "baseline", metric=1.0) for number in (1, 2)]
     (quality, *_) = charts(view_of(runs), [])
 
@@ -104,18 +104,18 @@ def test_the_margin_is_in_view_however_near_the_runs_are() -> None:
     assert scale.high > 1.05
 
 
-def test_two_charts_stand_side_by_side_and_none_is_left_over() -> None:
+def test_two_charts_stand_side_by_side_and_none_is_left_over():
     drawn = [chart for chart in charts(lived(), []) if chart.views]
 
     assert ["quality", "wall", "money"] == [chart.id for chart in drawn]
     assert [True, False, False] == [chart.wide for chart in drawn]
 
 
-def test_before_the_first_run_there_is_nothing_to_draw() -> None:
+def test_before_the_first_run_there_is_nothing_to_draw():
     assert [] == charts(view_of([]), [])
 
 
-def test_a_text_that_a_team_wrote_is_no_markup_in_a_chart() -> None:
+def test_a_text_that_a_team_wrote_is_no_markup_in_a_chart():
     view = view_of([production_run(1, "<b>arm</b>", metric=1.0)])
     (quality, *_) = charts(view, [])
 

@@ -44,11 +44,11 @@ def runs(*arms: str, **more: Any) -> list[ProductionRun]:
         (BEGIN + 99 * DAY, 3.5),
     ],
 )
-def test_a_moment_lies_after_the_runs_that_have_started(at: float, place: float) -> None:
+def test_a_moment_lies_after_the_runs_that_have_started(at, place):
     assert place == view_of(runs("baseline", "compile", "compile")).place_at(at)
 
 
-def test_jobs_are_numbered_by_when_they_started_and_not_by_when_they_were_recorded() -> None:
+def test_jobs_are_numbered_by_when_they_started_and_not_by_when_they_were_recorded():
     first, second = runs("baseline", "compile")
     late = replace(first, job="late", started_at=BEGIN + 5 * DAY, ended_at=BEGIN + 6 * DAY)
     view = view_of([late, second, first])
@@ -56,7 +56,7 @@ def test_jobs_are_numbered_by_when_they_started_and_not_by_when_they_were_record
     assert {first.job: 1, second.job: 2, "late": 3} == view.places
 
 
-def test_a_review_stands_after_the_last_job_of_its_run() -> None:
+def test_a_review_stands_after_the_last_job_of_its_run():
     first, second = runs("baseline", "compile")
     again = replace(first, job="again", started_at=BEGIN + 5 * DAY, ended_at=BEGIN + 6 * DAY)
     view = view_of([first, second, again])
@@ -67,7 +67,7 @@ def test_a_review_stands_after_the_last_job_of_its_run() -> None:
     assert 2.5 == view.place_of(other)
 
 
-def test_the_codes_before_a_review_are_those_of_the_same_trial() -> None:
+def test_the_codes_before_a_review_are_those_of_the_same_trial():
     def review(at: int, run: str, trial: str, *codes: str) -> Review:
         return Review(at, run, trial, reasons=tuple(Reason(code, code) for code in codes))
 
@@ -85,7 +85,7 @@ def test_the_codes_before_a_review_are_those_of_the_same_trial() -> None:
     ]
 
 
-def test_the_state_is_that_of_the_flag_when_the_run_began() -> None:
+def test_the_state_is_that_of_the_flag_when_the_run_began():
     view = view_of(
         runs("baseline", "baseline", "compile", "compile", "baseline"),
         flag(1, 1, ON),
@@ -98,7 +98,7 @@ def test_the_state_is_that_of_the_flag_when_the_run_began() -> None:
     ]
 
 
-def test_without_a_change_the_flag_was_off_all_the_time() -> None:
+def test_without_a_change_the_flag_was_off_all_the_time():
     view = view_of(runs("baseline", "baseline"))
 
     assert ["off", "off"] == [one.state for one in view.states]
@@ -107,7 +107,7 @@ def test_without_a_change_the_flag_was_off_all_the_time() -> None:
     )  # fmt: skip
 
 
-def test_a_standard_is_the_mean_of_the_latest_baseline_runs_that_count() -> None:
+def test_a_standard_is_the_mean_of_the_latest_baseline_runs_that_count():
     figures = [("baseline", 1.0, 100), ("baseline", 3.0, 300), ("compile", 9.0, 9),
                ("baseline", 5.0, None), ("baseline", None, 500)]  # fmt: skip
     made = [
@@ -124,7 +124,7 @@ def test_a_standard_is_the_mean_of_the_latest_baseline_runs_that_count() -> None
     assert [100, 200, 200, 200, 300, 300, 300] == [one.wall_seconds for one in standards]
 
 
-def test_a_standard_is_of_the_latest_five() -> None:
+def test_a_standard_is_of_the_latest_five():
     made = [
         production_run(n, "baseline", metric=float(n), wall_seconds=10 * n) for n in range(1, 8)
     ]
@@ -135,9 +135,7 @@ def test_a_standard_is_of_the_latest_five() -> None:
 
 
 @pytest.mark.parametrize("before", [True, False])
-def test_until_production_has_a_baseline_the_trials_stands_in_from_the_promotion_on(
-    before: bool,
-) -> None:
+def test_until_production_has_a_baseline_the_trials_stands_in_from_the_promotion_on(before):
     evidence = trial_evidence()
     made = runs("baseline" if before else "compile", "compile", "compile", metric=0.5)
     view = view_of(made, flag(1, 1, ON), evidence=evidence)
@@ -151,7 +149,7 @@ def test_until_production_has_a_baseline_the_trials_stands_in_from_the_promotion
         assert pytest.approx(sum(own[-5:]) / 5) == metrics[1] == metrics[2]
 
 
-def test_figures_since_the_promotion_leave_out_the_runs_before_it() -> None:
+def test_figures_since_the_promotion_leave_out_the_runs_before_it():
     made = runs("compile", "baseline", "compile", "compile", "baseline")
     view = view_of(made, flag(1, 2, ON), flag(2, 4, REVERTED, by="train", action="revert"))
 
@@ -164,13 +162,13 @@ def test_figures_since_the_promotion_leave_out_the_runs_before_it() -> None:
     assert not view.history.flag.enabled
 
 
-def test_the_run_that_starts_with_the_promotion_is_one_since_it() -> None:
+def test_the_run_that_starts_with_the_promotion_is_one_since_it():
     view = view_of(runs("baseline", "compile"), {**flag(1, 1, ON), "at": int(BEGIN + 2 * DAY)})
 
     assert [2] == [view.places[run.job] for run in view.since_promotion]
 
 
-def test_reviews_are_those_of_the_latest_promotion() -> None:
+def test_reviews_are_those_of_the_latest_promotion():
     reviews = [Review(int(BEGIN + day * DAY), f"r{day}", trial)
                for day, trial in ((1, "t1"), (3, "t1"), (4, "t2"), (5, "t1"))]  # fmt: skip
     view = view_of(runs("baseline"), flag(1, 2, ON), *(one.to_entry() for one in reviews))
@@ -187,22 +185,18 @@ def test_reviews_are_those_of_the_latest_promotion() -> None:
         (None, None, "the metric"),
     ],
 )
-def test_the_metric_is_of_the_latest_record_that_names_one(
-    evidence: Any, workload: Any, metric: str
-) -> None:
+def test_the_metric_is_of_the_latest_record_that_names_one(evidence, workload, metric):
     assert metric == view_of([], evidence=evidence, workload=workload).metric
 
 
 @pytest.mark.parametrize(("name", "shown"), [("eval_loss", 0.9), ("f1", None), (None, 0.9)])
-def test_what_a_run_reached_of_another_metric_is_no_figure_of_this_one(
-    name: str | None, shown: float | None
-) -> None:
+def test_what_a_run_reached_of_another_metric_is_no_figure_of_this_one(name, shown):
     run = production_run(1, metric=0.9, metric_name=name)
 
     assert shown == view_of([run]).reached(run)
 
 
-def test_a_fault_is_that_of_the_runs_spec_and_never_the_baselines() -> None:
+def test_a_fault_is_that_of_the_runs_spec_and_never_the_baselines():
     made = [
         production_run(1, "compile", details={"spec_key": "faulty"}),
         production_run(2, "baseline", details={"spec_key": "faulty"}),
@@ -224,7 +218,7 @@ def test_a_fault_is_that_of_the_runs_spec_and_never_the_baselines() -> None:
         (({"field": f"training.environment.{module.FAULT_VARIABLE}", "after": None},), ""),
     ],
 )
-def test_a_registration_says_which_fault_it_puts_in(changes: Any, fault: str | None) -> None:
+def test_a_registration_says_which_fault_it_puts_in(changes, fault):
     change = RegistrationChange(revision=2, active=True, at=1, by="human:ada", changes=changes)
 
     assert fault == fault_in(change)
@@ -234,7 +228,7 @@ def test_a_registration_says_which_fault_it_puts_in(changes: Any, fault: str | N
     ("scheduled", "ahead"),
     [("2030-01-01T02:00:00.000+00:00", True), ("2020-01-01T02:00:00+00:00", False), (None, False)],
 )
-def test_runs_before_their_time_are_ahead_of_it(scheduled: str | None, ahead: bool) -> None:
+def test_runs_before_their_time_are_ahead_of_it(scheduled, ahead):
     sound = production_run(1, "baseline")
     view = view_of([sound, production_run(2, "compile", details={"scheduled": scheduled})])
 
@@ -242,7 +236,7 @@ def test_runs_before_their_time_are_ahead_of_it(scheduled: str | None, ahead: bo
 
 
 @pytest.mark.parametrize(("active", "registered"), [([True, False], True), ([False], False)])
-def test_it_was_registered_if_it_ever_was(active: list[bool], registered: bool) -> None:
+def test_it_was_registered_if_it_ever_was(active, registered):
     changes = [
         RegistrationChange(revision=number, active=one, at=number, by="human:ada").to_entry()
         for number, one in enumerate(active, 1)
@@ -252,21 +246,19 @@ def test_it_was_registered_if_it_ever_was(active: list[bool], registered: bool) 
 
 
 @pytest.mark.parametrize("evidence", [None, {"schema": 99}])
-def test_without_evidence_that_can_be_read_there_are_no_sums(evidence: Any) -> None:
+def test_without_evidence_that_can_be_read_there_are_no_sums(evidence):
     view = view_of(runs("compile"), evidence=evidence)
 
     assert (None, {}) == (view.probation, view.sums)
 
 
-def test_the_candidates_are_in_the_order_of_their_first_runs() -> None:
+def test_the_candidates_are_in_the_order_of_their_first_runs():
     view = view_of(runs("b", "baseline", "a", "b", "c"))
 
     assert ["b", "a", "c"] == list(view.candidates)
 
 
-def test_up_to_the_bound_every_run_is_shown_and_beyond_it_the_latest(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_up_to_the_bound_every_run_is_shown_and_beyond_it_the_latest(monkeypatch):
     monkeypatch.setattr(module, "MOST_SHOWN", 3)
     few, many = view_of(runs("a", "b", "c")), view_of(runs("a", "b", "c", "d", "e"))
 
@@ -275,14 +267,14 @@ def test_up_to_the_bound_every_run_is_shown_and_beyond_it_the_latest(
     assert OFF == many.history.flag
 
 
-def test_production_that_recorded_a_metric_and_no_time_needs_no_stand_in() -> None:
+def test_production_that_recorded_a_metric_and_no_time_needs_no_stand_in():
     made = runs("baseline", "compile", metric=0.5, wall_seconds=None)
     view = view_of(made, flag(1, 1, ON), evidence=trial_evidence())
 
     assert [(0.5, None), (0.5, None)] == [(one.metric, one.wall_seconds) for one in view.standards]
 
 
-def test_a_run_of_the_trial_without_a_time_is_left_out_of_the_stand_in() -> None:
+def test_a_run_of_the_trial_without_a_time_is_left_out_of_the_stand_in():
     evidence = trial_evidence()
     full = [run for run in evidence["arms"][0]["runs"] if run["stage"] == "quality"]
     for run, wall in zip(full, (100.0, None, 400.0), strict=True):
@@ -292,7 +284,7 @@ def test_a_run_of_the_trial_without_a_time_is_left_out_of_the_stand_in() -> None
     assert 250.0 == view.standards[-1].wall_seconds
 
 
-def test_of_one_moment_the_run_comes_first_then_its_alarm_then_the_flag() -> None:
+def test_of_one_moment_the_run_comes_first_then_its_alarm_then_the_flag():
     (run,) = runs("compile")
     at = int(run.ended_at)
     review = Review(at, run.run, "t1", reasons=(Reason("alarm", "compile: worse"),))
@@ -342,9 +334,7 @@ STANDS: dict[str, tuple[list[dict[str, Any]], str, list[str], list[str]]] = {
 
 
 @pytest.mark.parametrize(("entries", "state", "named", "unnamed"), STANDS.values(), ids=STANDS)
-def test_where_it_stands_follows_from_what_came_last(
-    entries: list[dict[str, Any]], state: str, named: list[str], unnamed: list[str]
-) -> None:
+def test_where_it_stands_follows_from_what_came_last(entries, state, named, unnamed):
     view = view_of([], *entries)
     text = " ".join([headline(view), *lede(view)])
 
@@ -352,7 +342,7 @@ def test_where_it_stands_follows_from_what_came_last(
     assert ([], []) == ([w for w in named if w not in text], [w for w in unnamed if w in text])
 
 
-def test_what_was_saved_is_shown_with_its_interval() -> None:
+def test_what_was_saved_is_shown_with_its_interval():
     made = [replace(run, usd=10.0 + place % 5) for place, run in enumerate(
         runs(*["baseline", "compile"] * 6))]  # fmt: skip
     view = view_of(made, flag(1, 0, ON))

@@ -73,7 +73,7 @@ SAMPLES: list[Callable[[], Any]] = [
 
 
 @pytest.mark.parametrize("sample", SAMPLES)
-def test_in_a_report_no_text_of_the_records_acts(sample: Callable[[], Any]) -> None:
+def test_in_a_report_no_text_of_the_records_acts(sample):
     source = sample()
     plan = source.pop("plan")
     shown = set()
@@ -94,7 +94,7 @@ def test_in_a_report_no_text_of_the_records_acts(sample: Callable[[], Any]) -> N
     assert (kernel in shown) == (sample is samples.profiled)
 
 
-def test_in_a_history_no_text_of_the_ledger_acts() -> None:
+def test_in_a_history_no_text_of_the_ledger_acts():
     entries = [*long_history.entries(36, changes=5), *OTHERS]
     kinds = dict.fromkeys(entry["kind"] for entry in entries)
     shown = set()
@@ -138,7 +138,7 @@ def page(entries: list[Mapping[str, Any]], name: str = "bert-docs", metric: str 
     return render_history(view).markdown
 
 
-def test_in_a_history_neither_name_nor_metric_acts() -> None:
+def test_in_a_history_neither_name_nor_metric_acts():
     markdown = page(list(long_history.entries(6)), TEXT, TEXT)
 
     assert "octocat" in markdown
@@ -171,18 +171,18 @@ def check(notification: Notification, about: object = None) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name, *_ in MESSAGES])
-def test_in_a_message_no_text_acts(name: str) -> None:
+def test_in_a_message_no_text_acts(name):
     (made,) = [make() for one, _, make in MESSAGES if one == name]
     for field in FIELDS:
         check(Notification(**{**vars(made), field: TEXT}), field)
 
 
 @pytest.mark.parametrize("text", HOSTILE, ids=ascii)
-def test_no_text_acts_alone(text: str) -> None:
+def test_no_text_acts_alone(text):
     check(Notification(kind="failed", stage="prod", **dict.fromkeys(FIELDS, text)), text)
 
 
-def test_the_links_of_ours_stay() -> None:
+def test_the_links_of_ours_stay():
     own = "https://us-east-1.console.aws.amazon.com/s3/object/data?region=us-east-1&prefix=a%2Fb"
     made = message("s", f"Report: {own}\nreason: {TEXT}", link=own)
     texts = json.loads(made.envelope())
@@ -219,14 +219,14 @@ def held_flag() -> Notification:
 
 
 @pytest.mark.parametrize("make", [by_hand, failed_run, waiting_run, held_flag])
-def test_a_text_adds_no_line_to_a_message(make: Callable[[], Notification]) -> None:
+def test_a_text_adds_no_line_to_a_message(make):
     lines = make().message.splitlines()
 
     assert [] == [line for line in lines if line.startswith(("Approve", "- forged", "forged"))]
     assert [] != [line for line in lines if "Approve: compilegate flag approve other" in line]
 
 
-def test_in_the_record_of_a_verification_no_text_of_the_service_acts() -> None:
+def test_in_the_record_of_a_verification_no_text_of_the_service_acts():
     rows = [Row("id", "Words of ours", "assumed", TEXT, Agreement.DIFFERS, TEXT)]
     page = Record({"region": TEXT}, rows).page()
 

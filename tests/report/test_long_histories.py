@@ -49,9 +49,7 @@ def day(runs: int) -> Callable[[], object]:
 @pytest.mark.parametrize(
     ("read", "times"), [(page, (1, 2, 3)), (fold, (1, 2, 3)), (week, (1, 4, 7)), (day, (1, 2, 3))]
 )
-def test_a_run_more_takes_the_same_work_whatever_came_before(
-    read: Callable[[int], Callable[[], object]], times: tuple[int, int, int]
-) -> None:
+def test_a_run_more_takes_the_same_work_whatever_came_before(read, times):
     read(STEP)()  # templates and patterns are compiled once, fields of documents looked up
 
     first, second, third = (instructions(read(number * STEP)) for number in times)
@@ -59,7 +57,7 @@ def test_a_run_more_takes_the_same_work_whatever_came_before(
     assert third - second < MORE * (second - first)
 
 
-def test_a_page_shows_the_latest_runs_and_says_how_many_it_leaves_out() -> None:
+def test_a_page_shows_the_latest_runs_and_says_how_many_it_leaves_out():
     runs, shown, listed = 10_050, 1_000, 10_000
     view = long_history.view(runs, watched=100)
 
@@ -83,7 +81,7 @@ def test_a_page_shows_the_latest_runs_and_says_how_many_it_leaves_out() -> None:
 
 
 @pytest.mark.parametrize("changes", [40, 2000], ids=["promoted last", "promoted first"])
-def test_charts_of_many_runs_begin_with_the_first_that_is_shown(changes: int) -> None:
+def test_charts_of_many_runs_begin_with_the_first_that_is_shown(changes):
     view = long_history.view(1_200, changes=changes, watched=1100)
 
     drawn = {chart.id: chart for chart in charts(view, timeline(view).events)}

@@ -53,7 +53,7 @@ def lines(one: Any, view: int = 0) -> list[tuple[str, str, list[float], list[flo
     return [(m.name, m.role, m.x, m.y) for m in one.views[view].figure.marks]
 
 
-def test_over_steps_each_run_is_thin_and_each_arms_mean_bold_and_above() -> None:
+def test_over_steps_each_run_is_thin_and_each_arms_mean_bold_and_above():
     drawn = chart(baseline=[FIRST, SECOND], compile=[OURS])
 
     assert ["Over steps", "Over time"] == [view.label for view in drawn.views]
@@ -70,7 +70,7 @@ def test_over_steps_each_run_is_thin_and_each_arms_mean_bold_and_above() -> None
     assert marks[3].dash != marks[4].dash
 
 
-def test_over_time_each_point_stands_at_its_seconds_and_the_mean_at_theirs() -> None:
+def test_over_time_each_point_stands_at_its_seconds_and_the_mean_at_theirs():
     drawn = lines(chart(baseline=[FIRST, SECOND], compile=[OURS]), view=1)
 
     assert [
@@ -82,7 +82,7 @@ def test_over_time_each_point_stands_at_its_seconds_and_the_mean_at_theirs() -> 
     ] == drawn
 
 
-def test_the_axes_are_named_and_hold_every_point() -> None:
+def test_the_axes_are_named_and_hold_every_point():
     steps, time = (view.figure for view in chart(baseline=[FIRST, SECOND], compile=[OURS]).views)
 
     assert ["optimizer step", "seconds of training"] == [steps.x.title, time.x.title]
@@ -93,7 +93,7 @@ def test_the_axes_are_named_and_hold_every_point() -> None:
     assert steps.y.grid
 
 
-def test_the_time_is_the_mean_of_what_each_runs_last_step_took() -> None:
+def test_the_time_is_the_mean_of_what_each_runs_last_step_took():
     finding = chart(baseline=[FIRST, SECOND], compile=[OURS]).finding
 
     assert "baseline 12 s, compile 7 s" in finding
@@ -103,17 +103,17 @@ def test_the_time_is_the_mean_of_what_each_runs_last_step_took() -> None:
     ("last", "words"),
     [([8, 2.0], "baseline 10 s, compile 7 s"), ([8, None, 14.0], "baseline 12 s, compile 7 s")],
 )
-def test_a_run_without_its_last_time_does_not_count(last: list[Any], words: str) -> None:
+def test_a_run_without_its_last_time_does_not_count(last, words):
     assert words in chart(baseline=[FIRST, [*SECOND[:2], last]], compile=[OURS]).finding
 
 
-def test_where_one_point_has_no_time_there_is_no_view_over_time() -> None:
+def test_where_one_point_has_no_time_there_is_no_view_over_time():
     drawn = chart(baseline=[FIRST, [[1, 6.0, 2.0], [2, 4.0], [8, 2.0, 14.0]]], compile=[OURS])
 
     assert ["Over steps"] == [view.label for view in drawn.views]
 
 
-def test_an_arm_without_any_time_is_not_given_one() -> None:
+def test_an_arm_without_any_time_is_not_given_one():
     untimed = [point[:2] for point in OURS]
 
     assert "compile" not in chart(baseline=[FIRST], compile=[untimed]).finding
@@ -121,7 +121,7 @@ def test_an_arm_without_any_time_is_not_given_one() -> None:
     assert not any(char.isdigit() for char in neither)
 
 
-def test_a_loss_that_was_not_recorded_is_a_gap_and_no_part_of_a_mean() -> None:
+def test_a_loss_that_was_not_recorded_is_a_gap_and_no_part_of_a_mean():
     broken = [[1, 6.0, 2.0], [2, None, 4.0], [8, 2.0, 14.0]]
     drawn = lines(chart(baseline=[FIRST, broken]))
 
@@ -129,13 +129,13 @@ def test_a_loss_that_was_not_recorded_is_a_gap_and_no_part_of_a_mean() -> None:
     assert ("baseline", "baseline", [1, 8], [5.0, 1.5]) == drawn[2]
 
 
-def test_an_arm_whose_runs_recorded_nothing_leaves_the_others_their_colours() -> None:
+def test_an_arm_whose_runs_recorded_nothing_leaves_the_others_their_colours():
     drawn = lines(chart(baseline=[[]], compile=[OURS]))
 
     assert [("", "first"), ("compile", "first")] == [(name, role) for name, role, *_ in drawn]
 
 
-def test_where_no_run_recorded_a_loss_it_says_so() -> None:
+def test_where_no_run_recorded_a_loss_it_says_so():
     drawn = chart(baseline=[[]], compile=[[]])
 
     assert [] == list(drawn.views)
@@ -143,7 +143,7 @@ def test_where_no_run_recorded_a_loss_it_says_so() -> None:
 
 
 @pytest.mark.parametrize("runs", [1, 20])
-def test_long_curves_are_thinned_and_keep_their_end(runs: int) -> None:
+def test_long_curves_are_thinned_and_keep_their_end(runs):
     points = points_each(2 * (runs + 1))
     long = [[step, 1.0 + 1 / step, step / 2] for step in range(1, 10 * points)]
     drawn = chart(baseline=[long] * runs, compile=[OURS])

@@ -6,7 +6,6 @@ python -m tests.report.test_notifications    writes the snapshot anew
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -140,14 +139,14 @@ def snapshot() -> str:
     )
 
 
-def test_the_texts_are_as_stored() -> None:
+def test_the_texts_are_as_stored():
     hint = "write it anew: python -m tests.report.test_notifications"
 
     assert snapshot() == SNAPSHOT.read_text(encoding="utf-8"), hint
 
 
 @pytest.mark.parametrize("verdict", [*Verdict, None])
-def test_a_revert_and_a_permanent_promotion_are_kinds_of_their_own(verdict: str | None) -> None:
+def test_a_revert_and_a_permanent_promotion_are_kinds_of_their_own(verdict):
     document = {**samples.promote()["decision"], "verdict": verdict}
     decision = None if verdict is None else read(Decision, document)
     own = verdict in ("revert", "permanent")
@@ -160,9 +159,7 @@ def test_a_revert_and_a_permanent_promotion_are_kinds_of_their_own(verdict: str 
 
 
 @pytest.mark.parametrize(("name", "kind", "make"), MESSAGES)
-def test_a_message_has_its_kind_its_owner_and_a_subject_that_fits(
-    name: str, kind: str, make: Callable[[], Notification]
-) -> None:
+def test_a_message_has_its_kind_its_owner_and_a_subject_that_fits(name, kind, make):
     message = make()
 
     assert (message.kind, message.owner, message.stage) == (kind, OWNER, STAGE)
@@ -172,9 +169,7 @@ def test_a_message_has_its_kind_its_owner_and_a_subject_that_fits(
 
 
 @pytest.mark.parametrize(("name", "kind", "make"), MESSAGES)
-def test_every_command_of_a_message_names_its_deployment(
-    name: str, kind: str, make: Callable[[], Notification]
-) -> None:
+def test_every_command_of_a_message_names_its_deployment(name, kind, make):
     message = make()
     commands = [*re.findall(COMMAND, message.text), *filter(None, [message.act])]
 

@@ -18,7 +18,6 @@ from compilegate.domain.claims import decision_notification, stated_usd_per_run
 from compilegate.domain.codec import write
 from compilegate.domain.decision import SIGNS, EvaluationSplit, Verdict
 from compilegate.domain.formats import MINUS, money, percent, plural
-from compilegate.domain.workload.model import Workload
 from compilegate.report.charts.cost import cost_chart
 from compilegate.report.charts.quality import quality_chart
 from compilegate.report.charts.speed import speedup_chart, trace_chart
@@ -100,7 +99,7 @@ def places(trial: TrialReport) -> dict[str, str]:
     }
 
 
-def test_an_answer_at_the_hours_of_production_stands_in_every_place() -> None:
+def test_an_answer_at_the_hours_of_production_stands_in_every_place():
     trial = trial_of({**document(metrics=GOOD), "run_hours": 1.0})
     cards, text = metric_cards(trial), at_length(trial.judged.scheduled)
 
@@ -116,7 +115,7 @@ def test_an_answer_at_the_hours_of_production_stands_in_every_place() -> None:
 
 @given(evidence=decided)
 @few
-def test_every_place_shows_the_judges_one_speed_up(evidence: dict[str, Any]) -> None:
+def test_every_place_shows_the_judges_one_speed_up(evidence):
     trial = trial_of(evidence)
     speed = trial.judged.speedup
     if speed is None:
@@ -139,9 +138,7 @@ def test_every_place_shows_the_judges_one_speed_up(evidence: dict[str, Any]) -> 
 
 @given(evidence=decided)
 @few
-def test_a_steady_step_is_as_long_in_table_and_chart_as_in_the_sentence(
-    evidence: dict[str, Any],
-) -> None:
+def test_a_steady_step_is_as_long_in_table_and_chart_as_in_the_sentence(evidence):
     trial = trial_of(evidence)
     table = arms_table(trial)
     assert table
@@ -158,7 +155,7 @@ def test_a_steady_step_is_as_long_in_table_and_chart_as_in_the_sentence(
 
 
 @pytest.mark.parametrize("speedup", [0.05, 0.4, 0.8, 1.4])
-def test_no_share_is_beyond_twice_and_no_day_less_than_one(speedup: float) -> None:
+def test_no_share_is_beyond_twice_and_no_day_less_than_one(speedup):
     """Where a run takes 20 times as long, or pays for its trial within hours."""
     metrics = {name: sample(6, 2.5, 0.001) for name in ("baseline", "compile")}
     evidence = document(speedup=speedup, metrics=metrics) | {"runs_per_week": 2800}
@@ -171,9 +168,7 @@ def test_no_share_is_beyond_twice_and_no_day_less_than_one(speedup: float) -> No
 
 @given(evidence=decided)
 @few
-def test_faster_and_slower_are_said_only_where_the_interval_excludes_equal_time(
-    evidence: dict[str, Any],
-) -> None:
+def test_faster_and_slower_are_said_only_where_the_interval_excludes_equal_time(evidence):
     trial = trial_of(evidence)
     low, high = trial.judged.speedup.interval or (0.0, 9.0)
     said = " ".join([headline(trial), *lede(trial), subject_text(trial)])
@@ -187,7 +182,7 @@ def test_faster_and_slower_are_said_only_where_the_interval_excludes_equal_time(
 
 @given(evidence=decided)
 @few
-def test_quality_is_one_difference_in_the_metrics_own_direction(evidence: dict[str, Any]) -> None:
+def test_quality_is_one_difference_in_the_metrics_own_direction(evidence):
     trial = trial_of(evidence)
     quality = trial.judged.quality
     if quality is None or quality.estimate is None or trial.judged.speedup is None:
@@ -216,9 +211,7 @@ def test_quality_is_one_difference_in_the_metrics_own_direction(evidence: dict[s
 
 @given(evidence=decided)
 @few
-def test_money_is_of_that_estimate_and_stated_only_where_full_runs_confirm_it(
-    evidence: dict[str, Any],
-) -> None:
+def test_money_is_of_that_estimate_and_stated_only_where_full_runs_confirm_it(evidence):
     trial = trial_of(evidence)
     saving = trial.judged.saving
     if saving is None or saving.interval_usd_per_year is None:
@@ -254,9 +247,7 @@ def test_money_is_of_that_estimate_and_stated_only_where_full_runs_confirm_it(
 
 @given(evidence=ended(), run_hours=st.sampled_from([0.1, 3.0, 40.0]))
 @few
-def test_an_estimate_from_assumptions_is_named_beside_the_measured_saving(
-    evidence: dict[str, Any], run_hours: float
-) -> None:
+def test_an_estimate_from_assumptions_is_named_beside_the_measured_saving(evidence, run_hours):
     job = replace(SOUND, schedule=replace(SOUND.schedule, run_hours=run_hours))
     economics = check(job).economics.to_dict()
     trial = trial_of(evidence, eligibility={"economics": economics})
@@ -270,9 +261,7 @@ def test_an_estimate_from_assumptions_is_named_beside_the_measured_saving(
 
 @given(job=workloads)
 @quick
-def test_an_ineligible_workload_has_no_machine_and_no_price_that_is_unknown_beside_a_known_one(
-    job: Workload,
-) -> None:
+def test_an_ineligible_workload_has_no_machine_and_no_price_that_is_unknown_beside_a_known_one(job):
     eligibility = check(job)
     source = samples.ineligible()
     trial = read_trial_report({**source, "eligibility": eligibility.to_dict()})
@@ -288,9 +277,7 @@ def test_an_ineligible_workload_has_no_machine_and_no_price_that_is_unknown_besi
 @pytest.mark.parametrize(
     ("slower", "code"), [(1.2, "full_run_unproven"), (1.25, "full_run_disagrees")]
 )
-def test_no_dollars_are_stated_of_a_speed_up_that_whole_jobs_do_not_confirm(
-    slower: float, code: str
-) -> None:
+def test_no_dollars_are_stated_of_a_speed_up_that_whole_jobs_do_not_confirm(slower, code):
     evidence = document(metrics={name: sample(6, 2.5, 0.001) for name in ("baseline", "compile")})
     for run in runs(evidence):
         run["wall_seconds"] *= slower
@@ -308,7 +295,7 @@ def test_no_dollars_are_stated_of_a_speed_up_that_whole_jobs_do_not_confirm(
     assert stated_usd_per_run(trial.decision) is None
 
 
-def test_the_readme_shows_one_speed_up_per_workload() -> None:
+def test_the_readme_shows_one_speed_up_per_workload():
     demo = (ROOT / "README.md").read_text("utf-8").split("```text\n")[1].partition("```")[0]
     rows = [row for row in demo.splitlines() if RATIO.search(row)]
 
@@ -316,7 +303,7 @@ def test_the_readme_shows_one_speed_up_per_workload() -> None:
 
 
 @pytest.mark.parametrize("name", ["promote", "stay_off", "cheaper_cluster"])
-def test_documents_for_programs_and_the_table_of_arms_agree_with_the_words(name: str) -> None:
+def test_documents_for_programs_and_the_table_of_arms_agree_with_the_words(name):
     source = samples.SAMPLES[name]()
     trial = read_trial_report(source)
     report = rendered(source)
@@ -347,7 +334,7 @@ def test_documents_for_programs_and_the_table_of_arms_agree_with_the_words(name:
 
 
 @pytest.mark.parametrize("source", [samples.reverted, example_probation])
-def test_a_confirmed_alarm_names_the_runs_of_each_of_its_two_figures(source: Any) -> None:
+def test_a_confirmed_alarm_names_the_runs_of_each_of_its_two_figures(source):
     trial = read_trial_report(source())
     assert trial.decision is not None
     assert trial.measured
@@ -375,7 +362,7 @@ def test_a_confirmed_alarm_names_the_runs_of_each_of_its_two_figures(source: Any
     }
 
 
-def test_a_gain_that_is_gone_stands_beside_the_estimate_of_all_jobs() -> None:
+def test_a_gain_that_is_gone_stands_beside_the_estimate_of_all_jobs():
     made = probation_document()
     while (step := step_of(judge(made))) is not None:
         for run in step["runs"]:
@@ -388,13 +375,13 @@ def test_a_gain_that_is_gone_stands_beside_the_estimate_of_all_jobs() -> None:
     assert metric_cards(trial)[0].note.startswith("1.00x in the 3 runs of each arm")
 
 
-def test_a_revert_by_another_judge_shows_no_figure_of_this_ones() -> None:
+def test_a_revert_by_another_judge_shows_no_figure_of_this_ones():
     decided = {**samples.reverted()["decision"], "judge_version": "1.2.0"}
 
     assert read_trial_report({**samples.reverted(), "decision": decided}).fall is None
 
 
-def test_what_more_evaluation_examples_are_worth_is_one_amount() -> None:
+def test_what_more_evaluation_examples_are_worth_is_one_amount():
     evidence = samples.SAMPLES["scored_per_example"]()["evidence"]
     for arm in evidence["arms"]:
         arm["usd_per_hour"] /= 50  # of less than a cent

@@ -33,7 +33,7 @@ def table(trial: TrialReport) -> Any:
     return next(one for one in detail_tables(trial) if one.id == "equivalence")
 
 
-def test_both_proofs_are_named_with_their_numbers_and_what_they_assume() -> None:
+def test_both_proofs_are_named_with_their_numbers_and_what_they_assume():
     trial, texts = surfaces(samples.two_proofs())
     proof = trial.quality.equivalence if trial.quality else None
     assert proof is not None
@@ -56,7 +56,7 @@ def test_both_proofs_are_named_with_their_numbers_and_what_they_assume() -> None
     ],
     ids=["unseen", "revoked", "no check"],
 )
-def test_where_full_runs_alone_prove_quality_it_is_said_why(source: ReportInput, why: str) -> None:
+def test_where_full_runs_alone_prove_quality_it_is_said_why(source, why):
     trial, texts = surfaces(source)
 
     assert "promote" == trial.verdict
@@ -65,7 +65,7 @@ def test_where_full_runs_alone_prove_quality_it_is_said_why(source: ReportInput,
         assert ASSUMED not in text
 
 
-def test_a_failed_check_is_the_headline_and_names_the_tensor() -> None:
+def test_a_failed_check_is_the_headline_and_names_the_tensor():
     trial, (page, comment, message, _) = surfaces(samples.not_equivalent())
 
     assert "not_equivalent" == trial.reasons[0].code
@@ -77,7 +77,7 @@ def test_a_failed_check_is_the_headline_and_names_the_tensor() -> None:
     assert ("445", "64") == row[4:6]
 
 
-def test_a_loss_that_is_proven_rests_on_no_two_proofs() -> None:
+def test_a_loss_that_is_proven_rests_on_no_two_proofs():
     source = examined(FIRST, LAST)
     assert source["evidence"] is not None
     for run in source["evidence"]["arms"][1]["runs"]:
@@ -88,14 +88,14 @@ def test_a_loss_that_is_proven_rests_on_no_two_proofs() -> None:
     assert [] == [text for text in texts if "rests on" in text or ASSUMED in text]
 
 
-def test_without_a_table_nothing_is_said_of_it() -> None:
+def test_without_a_table_nothing_is_said_of_it():
     trial, texts = surfaces(samples.with_history())
 
     assert [] == [text for text in texts if "equivalence" in text]
     assert "equivalence" not in [one.id for one in detail_tables(trial)]
 
 
-def test_the_page_lists_what_came_of_each_guardrail_and_signal() -> None:
+def test_the_page_lists_what_came_of_each_guardrail_and_signal():
     document = guarded(steady(2 * MARGIN))
     document["quality"]["signals"] = [{**TOP5, "metric": "gap"}]
     for arm in document["arms"]:

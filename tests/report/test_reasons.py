@@ -47,9 +47,7 @@ FAILED = [
 
 
 @pytest.mark.parametrize(("fail", "arm", "code", "place"), FAILED)
-def test_a_failure_is_told_with_what_the_job_said_and_what_helps(
-    fail: Any, arm: str, code: str, place: str
-) -> None:
+def test_a_failure_is_told_with_what_the_job_said_and_what_helps(fail, arm, code, place):
     evidence = document(metrics={name: sample(3, 2.5, 0.001) for name in ("baseline", "compile")})
     fail(evidence, arm)
     trial = trial_of(evidence)
@@ -64,7 +62,7 @@ def test_a_failure_is_told_with_what_the_job_said_and_what_helps(
     assert f"{place}: {OUT_OF_MEMORY}" in report.markdown
 
 
-def test_a_failure_of_another_candidate_comes_before_what_only_explains() -> None:
+def test_a_failure_of_another_candidate_comes_before_what_only_explains():
     reasons = [
         {"code": "speedup_too_small", "arm": "compile", "message": "compile: 1.01x"},
         {"code": "start_unknown", "arm": "compile", "message": "compile: no seed"},
@@ -77,7 +75,7 @@ def test_a_failure_of_another_candidate_comes_before_what_only_explains() -> Non
     ]
 
 
-def test_where_whole_jobs_disagree_the_blocks_figure_is_called_that_of_short_blocks() -> None:
+def test_where_whole_jobs_disagree_the_blocks_figure_is_called_that_of_short_blocks():
     evidence = document(metrics={name: sample(6, 2.5, 0.001) for name in ("baseline", "compile")})
     for run in runs(evidence):
         run["wall_seconds"] *= 1.5
@@ -107,9 +105,7 @@ def test_where_whole_jobs_disagree_the_blocks_figure_is_called_that_of_short_blo
          "out at any price",) * 2,
     ],
 )  # fmt: skip
-def test_what_is_ruled_out_by_short_blocks_is_not_said_of_the_whole_jobs_interval(
-    recorded: str, read: str
-) -> None:
+def test_what_is_ruled_out_by_short_blocks_is_not_said_of_the_whole_jobs_interval(recorded, read):
     for code in ("speedup_too_small", "speedup_below_promote"):
         reason = {"code": code, "arm": "compile-b48", "message": f"compile-b48: {recorded}"}
         source = samples.with_decision(samples.promote(), reasons=[reason])
@@ -120,7 +116,7 @@ def test_what_is_ruled_out_by_short_blocks_is_not_said_of_the_whole_jobs_interva
         assert all(read in page for page in (report.message, report.html, report.markdown))
 
 
-def test_a_difference_below_0_has_the_minus_of_the_figures() -> None:
+def test_a_difference_below_0_has_the_minus_of_the_figures():
     recorded = "compile: eval_accuracy: not 0.005 at a difference of -0.006"
     reason = {"code": "quality_inconclusive", "arm": "compile", "message": recorded}
     source = samples.with_decision(samples.inconclusive(), reasons=[reason])
@@ -138,7 +134,7 @@ CAUSES = {
 
 
 @pytest.mark.parametrize("name", CAUSES)
-def test_a_failure_has_the_cause_of_its_own_arm_and_its_own_fix(name: str) -> None:
+def test_a_failure_has_the_cause_of_its_own_arm_and_its_own_fix(name):
     evidence = document(metrics=GOOD)
     for who in ("baseline", "compile"):
         runs(evidence, who, "speed")[0].update(finished=False, step_seconds=[], reason=f"of {who}.")
@@ -155,9 +151,7 @@ def test_a_failure_has_the_cause_of_its_own_arm_and_its_own_fix(name: str) -> No
     [{"full_runs": 0}, {"predicted": None}, {"lower_bound": None}, None, {"verdict": "promote"},
      {"arm": "other"}],
 )  # fmt: skip
-def test_the_blocks_figure_is_as_recorded_where_a_part_of_the_sentence_is_unknown(
-    code: str, changes: dict[str, Any] | None
-) -> None:
+def test_the_blocks_figure_is_as_recorded_where_a_part_of_the_sentence_is_unknown(code, changes):
     evidence = document(metrics={name: sample(6, 2.5, 0.001) for name in ("baseline", "compile")})
     for run in runs(evidence):
         run["wall_seconds"] *= 1.5
@@ -184,7 +178,7 @@ def test_the_blocks_figure_is_as_recorded_where_a_part_of_the_sentence_is_unknow
         assert rephrased == (code == "speedup_proven")
 
 
-def test_without_evidence_reasons_are_as_recorded_with_what_helps() -> None:
+def test_without_evidence_reasons_are_as_recorded_with_what_helps():
     decision = read_trial_report(samples.invalid()).decision
     assert decision is not None
     (shown,) = shown_reasons(decision, None)
@@ -193,7 +187,7 @@ def test_without_evidence_reasons_are_as_recorded_with_what_helps() -> None:
     assert read_evidence(samples.invalid()["evidence"]) is not None
 
 
-def test_every_failure_is_registered_and_says_what_helps() -> None:
+def test_every_failure_is_registered_and_says_what_helps():
     assert {code for code in FAILURES if not registry()[code].fix} == set()
 
 
@@ -201,9 +195,7 @@ def test_every_failure_is_registered_and_says_what_helps() -> None:
     ("jobs", "code"),
     [(3, "evidence_missing"), (2, "speed_needs_blocks"), (0, "speed_needs_blocks")],
 )
-def test_a_candidate_that_left_nothing_is_told_by_its_own_reason_where_another_decides(
-    jobs: int, code: str
-) -> None:
+def test_a_candidate_that_left_nothing_is_told_by_its_own_reason_where_another_decides(jobs, code):
     evidence = document(metrics=GOOD)
     add_candidate(evidence, "silent", speedup=1.2)
     arm(evidence, "silent")["runs"] = []
@@ -219,7 +211,7 @@ def test_a_candidate_that_left_nothing_is_told_by_its_own_reason_where_another_d
     assert (jobs == 3) == all(name in said["silent"].message for name in ["3 speed jobs", *names])
 
 
-def test_where_that_ended_the_trial_it_is_said_once() -> None:
+def test_where_that_ended_the_trial_it_is_said_once():
     evidence = document(blocks=1)
     arm(evidence)["runs"] = []
     evidence["plan"] = {"unmeasured_by_job": {f"s{number}": ["compile"] for number in range(3)}}
@@ -236,5 +228,5 @@ def test_where_that_ended_the_trial_it_is_said_once() -> None:
 @pytest.mark.parametrize(
     "plan", [None, 1, {"unmeasured_by_job": 1}, {"unmeasured_by_job": {"s": 1}}]
 )
-def test_evidence_that_is_broken_names_no_arm_that_left_nothing(plan: Any) -> None:
+def test_evidence_that_is_broken_names_no_arm_that_left_nothing(plan):
     assert {} == silent_arms({"plan": plan}) == silent_arms({}) == silent_arms(None)

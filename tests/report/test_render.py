@@ -245,5 +245,5 @@ def test_tables_show_clusters_prices_and_dollars_to_the_same_loss():
 @pytest.mark.parametrize(
     ("name", "said"), [("promote", "to measure"), ("ineligible", "not eligible")]
 )
-def test_eligibility_is_named_as_the_check_names_it(name: str, said: str) -> None:
+def test_eligibility_is_named_as_the_check_names_it(name, said):
     assert f'id="eligible">Eligibility: {said}</h2>' in rendered(samples.SAMPLES[name]()).html

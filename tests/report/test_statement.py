@@ -6,7 +6,6 @@ import csv
 import io
 import re
 from datetime import UTC, datetime
-from pathlib import Path
 
 import pytest
 
@@ -40,7 +39,7 @@ def page(*months: tuple[str, str | None, MonthFigures], **more) -> str:
     return render_statement(document(*months, **more))
 
 
-def test_csv_has_a_row_for_each_workload_in_micro_dollars_and_in_dollars() -> None:
+def test_csv_has_a_row_for_each_workload_in_micro_dollars_and_in_dollars():
     made = document(("b", "ml", BUSY), ("a", None, MonthFigures(saved=Estimate(1, -7))))
     none, busy = csv.DictReader(io.StringIO(statement_csv(made)))
 
@@ -69,7 +68,7 @@ def test_csv_has_a_row_for_each_workload_in_micro_dollars_and_in_dollars() -> No
     )  # fmt: skip
 
 
-def test_what_is_unknown_is_no_amount_and_adds_nothing_to_the_sums() -> None:
+def test_what_is_unknown_is_no_amount_and_adds_nothing_to_the_sums():
     unpriced, unsaved = (
         MonthFigures(failed=Amount(0, 0, 2)), MonthFigures(saved=Estimate(unknown=4)),
     )  # fmt: skip
@@ -92,7 +91,7 @@ def test_what_is_unknown_is_no_amount_and_adds_nothing_to_the_sums() -> None:
     )  # fmt: skip
 
 
-def test_csv_names_what_could_not_be_read_and_has_its_columns_without_any_row() -> None:
+def test_csv_names_what_could_not_be_read_and_has_its_columns_without_any_row():
     with_rows = statement_csv(document(("b", "ml", BUSY), unread=("x",))).splitlines()
 
     assert statement_csv(document()).splitlines() == with_rows[:1]
@@ -100,14 +99,14 @@ def test_csv_names_what_could_not_be_read_and_has_its_columns_without_any_row() 
     assert with_rows[0].count(",") == with_rows[2].count(",")
 
 
-def test_no_cell_of_a_spreadsheet_is_a_formula() -> None:
+def test_no_cell_of_a_spreadsheet_is_a_formula():
     made = document(("=1+1", "@sum", BUSY), unread=("+x",))
     rows = list(csv.DictReader(io.StringIO(statement_csv(made))))
 
     assert [("'=1+1", "'@sum"), ("'+x", "")] == [(one["workload"], one["owner"]) for one in rows]
 
 
-def test_the_page_has_each_line_with_its_amount_and_interval() -> None:
+def test_the_page_has_each_line_with_its_amount_and_interval():
     html = page(("b", "ml", BUSY), ("c", None, MonthFigures(unread=1)))
     found = Cells(html).rows
     lines = {cells[0]: cells[1:4] for _, cells in found}
@@ -131,7 +130,7 @@ def test_the_page_has_each_line_with_its_amount_and_interval() -> None:
     assert 3 == html.count('class="stacked"')
 
 
-def test_the_page_says_what_its_sums_are_of_and_what_they_lack() -> None:
+def test_the_page_says_what_its_sums_are_of_and_what_they_lack():
     lost = tuple(f"lost{n:02}" for n in range(25))
     whole = plain(page(("b", "ml", BUSY), ("idle", "ml", MonthFigures())))
     lacking = plain(page(("b", "ml", BUSY), unread=lost, at=DECEMBER))
@@ -157,7 +156,7 @@ def test_the_page_says_what_its_sums_are_of_and_what_they_lack() -> None:
     assert "Not in the sums" not in plain(page(("b", None, MonthFigures(saved=Estimate(1, -7)))))
 
 
-def test_the_page_names_whose_it_is_and_the_command_for_every_figure() -> None:
+def test_the_page_names_whose_it_is_and_the_command_for_every_figure():
     again = "compilegate statement --month 2026-11 --csv"
     for owner, whose, option in (
         (None, "all workloads", ""),
@@ -169,7 +168,7 @@ def test_the_page_names_whose_it_is_and_the_command_for_every_figure() -> None:
         assert f"{again}{option} --stage prod" in shown
 
 
-def test_of_thousands_of_workloads_the_page_has_those_of_the_largest_amounts() -> None:
+def test_of_thousands_of_workloads_the_page_has_those_of_the_largest_amounts():
     many = [(f"w{n:05}", "o", MonthFigures(decided=Amount(1, n))) for n in range(1, 5_001)]
     html = page(*many)
     listed = [cells[0] for _, cells in Cells(html).rows if cells[0].startswith("w0")]
@@ -180,13 +179,13 @@ def test_of_thousands_of_workloads_the_page_has_those_of_the_largest_amounts() -
     assert len(html) < 400_000
 
 
-def test_hostile_words_are_shown_and_never_run() -> None:
+def test_hostile_words_are_shown_and_never_run():
     assert "<script" not in page((HOSTILE, HOSTILE, BUSY), unread=(HOSTILE,), owner=HOSTILE)
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(CHROMIUM is None, reason="no chromium on PATH: the page is not opened")
-def test_a_browser_shows_it_readably_at_every_size(tmp_path: Path) -> None:
+def test_a_browser_shows_it_readably_at_every_size(tmp_path):
     file = tmp_path / "statement.html"
     file.write_text(page(("b", "ml", BUSY), ("c", None, BUSY), unread=("lost",), at=DECEMBER))
 

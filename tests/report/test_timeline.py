@@ -84,9 +84,7 @@ def event(record: Any) -> Event:
          "by ana; history"),
     ],
 )  # fmt: skip
-def test_a_record_has_its_line(
-    record: Any, title: str, tone: str, mark: str | None, words: str
-) -> None:
+def test_a_record_has_its_line(record, title, tone, mark, words):
     line = event(record)
 
     assert (title, tone, mark, float(AT)) == (line.title, line.tone, line.mark, line.at)
@@ -106,5 +104,5 @@ def test_a_record_has_its_line(
          "ana turned The compiler off by hand: because"),
     ],
 )  # fmt: skip
-def test_the_headline_is_where_the_flag_stands(version: FlagVersion, words: str) -> None:
+def test_the_headline_is_where_the_flag_stands(version, words):
     assert words in headline(view_of([], version.to_entry()))

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 
-import pytest
-
 from compilegate.cli.common.outcome import Outcome
 from compilegate.cli.common.output import show
 from compilegate.domain.formats import duration, percent
@@ -15,9 +13,7 @@ from tests.report import samples
 from tests.report.samples import rendered
 
 
-def test_every_surface_shows_the_differences_that_the_document_has(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_every_surface_shows_the_differences_that_the_document_has(capsys):
     report = rendered(samples.profiled())
     document = json.loads(report.json)["where_time_goes"]
     outcome = Outcome("x", "t", {"verdict": "promote"}, "x", None, None, where_time_goes=document)
@@ -38,7 +34,7 @@ def test_every_surface_shows_the_differences_that_the_document_has(
     assert "triton_red_0" in terminal
 
 
-def test_segments_without_a_profile_are_named_and_trials_without_any_say_nothing() -> None:
+def test_segments_without_a_profile_are_named_and_trials_without_any_say_nothing():
     source = samples.profiled(theirs={"schema": 1, "absent": "time_exceeded"})
     table = times_table(read_trial_report(source))
 

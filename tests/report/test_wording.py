@@ -62,7 +62,7 @@ def given(call: ast.Call) -> set[str]:
     return named | (ATTEMPT if spread else set())
 
 
-def test_what_is_said_has_a_template_and_every_template_is_said() -> None:
+def test_what_is_said_has_a_template_and_every_template_is_said():
     said = {(group_of(tree), kind) for tree, call in calls("say") for kind in kinds(call.args[0])}
     written = {
         (name, kind)
@@ -80,7 +80,7 @@ def test_what_is_said_has_a_template_and_every_template_is_said() -> None:
      for tree, call in calls("say") for kind in kinds(call.args[0])],
     ids=lambda value: value if isinstance(value, str) else "",
 )  # fmt: skip
-def test_a_sentence_is_given_the_values_that_its_template_names(kind: str, call: ast.Call) -> None:
+def test_a_sentence_is_given_the_values_that_its_template_names(kind, call):
     alternatives = [f"{kind.partition('.')[0]}.{one}" for one in kinds(call.args[0])]
 
     assert given(call) == {
@@ -90,7 +90,7 @@ def test_a_sentence_is_given_the_values_that_its_template_names(kind: str, call:
     }
 
 
-def test_every_event_has_a_row_with_values_that_its_call_gives() -> None:
+def test_every_event_has_a_row_with_values_that_its_call_gives():
     used: dict[str, set[str]] = {}
     for _, call in calls("event", "_event"):
         kind = call.args[0 if len(call.args) == 1 else 2]
@@ -110,7 +110,7 @@ def test_every_event_has_a_row_with_values_that_its_call_gives() -> None:
         assert {name for text in row.values() for name in names(text)} <= used[kind] | RECORDED
 
 
-def test_every_template_of_a_text_is_used_and_every_one_used_is_there() -> None:
+def test_every_template_of_a_text_is_used_and_every_one_used_is_there():
     named = [call.args[0] for _, call in calls("paragraph", "paragraphs", "rows", "lines")]
     used = {name.value for name in named if isinstance(name, ast.Constant)}
     files = {file.name.removesuffix(".txt.j2"): file for file in ASSETS.glob("*.txt.j2")}
@@ -120,6 +120,6 @@ def test_every_template_of_a_text_is_used_and_every_one_used_is_there() -> None:
     assert set(files) == used | included
 
 
-def test_an_unknown_kind_is_no_empty_sentence() -> None:
+def test_an_unknown_kind_is_no_empty_sentence():
     with pytest.raises(KeyError, match="longest"):
         say("messages", "longest")

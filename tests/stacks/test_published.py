@@ -52,9 +52,7 @@ def fits(resource: str, form: str) -> bool:
     return ours[2] == published[2] and ours[5].startswith(kind)
 
 
-def test_every_action_exists_and_takes_the_resources_of_its_policy(
-    template: Template, changed: Template
-) -> None:
+def test_every_action_exists_and_takes_the_resources_of_its_policy(template, changed):
     published = json.loads(AUTHORIZATION.read_text())
     every = [*statements(template), *statements(changed)]
     said = {
@@ -69,7 +67,7 @@ def test_every_action_exists_and_takes_the_resources_of_its_policy(
     assert set() == said
 
 
-def test_an_action_that_does_not_exist_or_knows_no_resource_is_seen() -> None:
+def test_an_action_that_does_not_exist_or_knows_no_resource_is_seen():
     published = json.loads(AUTHORIZATION.read_text())
     job, table = "arn:aws:sagemaker:r:1:training-job/x", "arn:aws:dynamodb:r:1:table/x"
 
@@ -83,7 +81,7 @@ def test_an_action_that_does_not_exist_or_knows_no_resource_is_seen() -> None:
     )
 
 
-def test_the_cdk_allows_an_answer_by_the_machines_arn() -> None:
+def test_the_cdk_allows_an_answer_by_the_machines_arn():
     app = App(analytics_reporting=False)
     stack = Stack(app, "Answers")
     machine = aws_stepfunctions.StateMachine(
@@ -104,7 +102,7 @@ def test_the_cdk_allows_an_answer_by_the_machines_arn() -> None:
     assert {"Ref": name} == allowed["Resource"]
 
 
-def test_the_cdk_writes_the_time_of_a_schedule_as_we_do() -> None:
+def test_the_cdk_writes_the_time_of_a_schedule_as_we_do():
     documented = aws_scheduler.ContextAttribute.__dict__["scheduled_time"]
     text = str(documented.fget.__doc__ if hasattr(documented, "fget") else documented.__doc__)
 

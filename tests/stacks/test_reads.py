@@ -57,9 +57,7 @@ def refused(template: Any, function: str, services: Any) -> list[str]:
 
 
 @pytest.mark.parametrize("failed", ["s0b0", "s0c0"], ids=["candidate", "control"])
-def test_a_job_on_nodes_of_its_own_is_judged_with_what_the_role_allows(
-    template: Any, services: Any, failed: str
-) -> None:
+def test_a_job_on_nodes_of_its_own_is_judged_with_what_the_role_allows(template, services, failed):
     with_control(services)
     call_judge(services, 0, [], asks_speed("managed"))
     broken = outcome(failed, "Failed", reason="ImportError")
@@ -72,7 +70,7 @@ def test_a_job_on_nodes_of_its_own_is_judged_with_what_the_role_allows(
     assert [] == refused(template, "judge_arms", services)
 
 
-def test_a_round_is_stopped_with_what_the_role_allows(template: Any, services: Any) -> None:
+def test_a_round_is_stopped_with_what_the_role_allows(template, services):
     with_control(services)
     runs = call_judge(services, 0, [], asks_speed("managed"))["runs"]
     cause = '{"TrainingJobStatus": "Failed", "FailureReason": "CapacityError: none"}'

@@ -189,7 +189,7 @@ def test_the_review_finds_nothing_that_is_not_accepted_with_a_reason(tmp_path):
         ("W3005", "Resources/StorageData6BB23F4E/DependsOn/0"),
     ],
 )  # fmt: skip
-def test_a_new_finding_of_an_accepted_rule_is_not_accepted(finding: str, construct: str) -> None:
+def test_a_new_finding_of_an_accepted_rule_is_not_accepted(finding, construct):
     assert [(finding, construct)] == unaccepted([(finding, construct)])
 
 
