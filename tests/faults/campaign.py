@@ -13,7 +13,7 @@ from typing import Any
 from compilegate.domain import naming
 from lambdas.handlers import STEPS
 from stacks import evaluate, train
-from tests.frozen.scenarios import WORKLOAD
+from tests.faults.jobs import WORKLOAD
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 PYTHON = REPOSITORY / ".venv-localcloud" / "bin" / "python"

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.faults.campaign import PYTHON, REPOSITORY, definitions
-from tests.frozen.scenarios import WORKLOAD
+from tests.faults.jobs import WORKLOAD
 
 KEPT = Path(__file__).parent / "schedules"
 NOMINAL = 0.05  # of the intervals may miss the true speed-up

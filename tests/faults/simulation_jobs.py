@@ -8,8 +8,8 @@ import random
 from typing import Any
 
 from tests.archives import tarball
+from tests.faults.jobs import Job
 from tests.faults.simulation_schedule import Truth
-from tests.frozen.jobs import Job
 
 Document = dict[str, Any]
 STEPS, STEP_SECONDS, COMPILE_SECONDS = 50_000, 0.4, 20.0

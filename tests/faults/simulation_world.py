@@ -16,10 +16,10 @@ from compilegate.domain import ledger_keys, naming
 from compilegate.usecases import records
 from tests import fakes
 from tests.faults import simulation_jobs
+from tests.faults.jobs import Job, job_of
 from tests.faults.outside import OUT_OF_MEMORY, STOPPED
 from tests.faults.simulation_schedule import Schedule, Team
 from tests.faults.world import Document, World
-from tests.frozen.jobs import Job, job_of
 
 ENDS: dict[str, Document] = {
     "out_of_memory": OUT_OF_MEMORY,

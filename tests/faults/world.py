@@ -21,10 +21,10 @@ from compilegate.domain.production.orphans import ExecutionEnd
 from compilegate.ports import Services
 from lambdas import handlers
 from tests import fakes
-from tests.frozen.jobs import Candidate, Job, job_of, output_of
+from tests.faults.jobs import NAME, Candidate, Job, job_of, output_of
 
 Document = dict[str, Any]
-STAGE, NAME = "prod", "bert-docs"
+STAGE = "prod"
 SPEC_KEY = f"workloads/{NAME}/specs/1.json"
 FLAG = naming.flag_parameter(STAGE, NAME)
 ARN = "arn:aws:{}:us-east-1:111122223333:{}"
@@ -68,6 +68,7 @@ class World:
         self.ended: dict[str, Document] = {}
         self.trains: list[Document] = []  # ends of the next jobs, instead of completing
         self.jobs_started = 0
+        self.lists = False  # whether a function has listed the account's jobs
         self.put(SPEC_KEY, {"workload": workload, "source_key": f"workloads/{NAME}/s.tgz"})
         self.register()
 
@@ -102,13 +103,15 @@ class World:
 
     def step(self, name: str, event: Document, calls: Calls | None = None) -> Document:
         """A function's answer; raises what it raises."""
-        services, topic = watched(self, calls or Calls())
+        calls = calls or Calls()
+        services, topic = watched(self, calls)
         with (
             patch.object(wiring, "services", lambda *_: services),
             patch.object(wiring, "topic", lambda *_: topic),
             patch.object(wiring, "training_logs", lambda *_: fakes.NoLogs()),
         ):
             answer = getattr(handlers, name)(json.loads(json.dumps(event, default=str)), None)
+        self.lists = self.lists or "jobs.unfinished" in calls.seen
         made: Document = json.loads(json.dumps(answer))
         return made
 
@@ -161,7 +164,7 @@ class World:
 @cache
 def _output(job: Job, candidate: Candidate) -> bytes:
     """Thousands of worlds have jobs that leave the same."""
-    return output_of(job, candidate, {})
+    return output_of(job, candidate)
 
 
 class Dead(BaseException):

@@ -6,8 +6,10 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+from hypothesis import given, settings
 
 from compilegate.domain.decision import JUDGE_VERSION
 from compilegate.domain.errors import InvalidEvidenceError
@@ -15,7 +17,7 @@ from compilegate.place import PROJECT
 from compilegate_judge import judges
 from compilegate_judge.comparison import compare
 from tests.domain.evidence_builder import GOOD, document, judge
-from tests.frozen.evidence import trial
+from tests.domain.evidence_strategies import trials
 from tools.archive_judge import archive
 
 OLD_NAMES = {"min_mean_speedup": "promote_speedup", "min_proven_speedup": "reject_speedup"}
@@ -47,10 +49,10 @@ def test_the_present_judge_is_archived_and_replayed(metrics: dict, shelf: None) 
     assert compare(judge(evidence).to_dict(FLAG), again).equal
 
 
-@pytest.mark.parametrize("number", range(0, 2000, 250))
-def test_what_0_2_0_decided_is_repeated_and_is_decided_today(number: int) -> None:
+@given(evidence=trials())
+@settings(max_examples=12)
+def test_what_0_2_0_decided_is_repeated_and_is_decided_today(evidence: dict[str, Any]) -> None:
     """But for version and identity, also where a table is known and nothing was examined by it."""
-    evidence = trial(number)
     policy = dict(evidence["policy"])
     for name, old in OLD_NAMES.items():
         if name in policy:
