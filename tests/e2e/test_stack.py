@@ -1,4 +1,4 @@
-"""Small wins: a trial on top of a promotion that has become permanent, through the state machine."""
+"""Small wins: a trial on top of a permanent promotion, through the deployed state machine."""
 
 from __future__ import annotations
 
