@@ -190,7 +190,7 @@ def plan_for(
             request_limits().check(request)
     except InvalidInputError as error:
         return Reason("request_refused", str(error.each[0]))  # a reason is one sentence
-    return plans.flag_too_large(plan) or plan.with_notes(notes)
+    return plans.flag_too_large(plan, on if is_stack else OFF) or plan.with_notes(notes)
 
 
 def _rehearsed(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -9,10 +10,12 @@ import pytest
 
 from compilegate.domain import naming
 from compilegate.domain.flag import Flag, Layer, parse_flag
+from compilegate.domain.planning.plan import Plan
+from compilegate.domain.reasons import Reason
 from compilegate.domain.workload.model import Candidate
 from compilegate.usecases.canary import tag_models
 from compilegate.usecases.flag.change_flag import change_flag, latest_flag
-from compilegate.usecases.planning import plan_trial
+from compilegate.usecases.planning import plan_for, plan_trial
 from compilegate.usecases.records import Trial, to_json
 from compilegate.usecases.trial.apply_flag import apply_flag
 from compilegate.usecases.trial.judge_arms import judge_arms
@@ -122,6 +125,20 @@ def test_the_price_has_the_runs_of_what_is_on_beside_each_candidate(services: An
     assert plan["quality_runs"] * SMALL.schedule.run_hours < on["hours"]["expected"]
     assert pytest.approx(larger["hours"]["expected"], rel=0.01) == on["hours"]["expected"]
     assert "pairs" not in plan
+
+
+def test_a_layer_whose_flag_could_not_be_written_is_refused_at_planning(services: Any) -> None:
+    on = Flag(True, "permanent", "compile", {"compiler": "torch_compile"}, "d4")
+    wide = replace(
+        LARGER,
+        hyperparameters={"prompt": "x" * 1200, "mp_parameters": json.dumps({"a": "x" * 2450})},
+    )
+    workload = change(SMALL, candidates=(COMPILE, wide))
+
+    assert isinstance(plan_for(workload, services.settings), Plan)
+    refused = plan_for(workload, services.settings, on=on)
+    assert isinstance(refused, Reason)
+    assert "flag_too_large" == refused.code
 
 
 def test_a_flag_that_is_another_change_than_its_layers_make_today_carries_nothing(

@@ -14,7 +14,7 @@ from typing import Any
 
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.facts import Facts, Price
-from compilegate.domain.flag import Flag
+from compilegate.domain.flag import Flag, Layer
 from compilegate.domain.followers import PERMANENT
 from compilegate.domain.formats import money
 from compilegate.domain.judging.comparison import baseline_needed
@@ -333,13 +333,24 @@ def _over_budget(workload: Workload, design: TrialDesign) -> Reason | None:
     )
 
 
-def flag_too_large(plan: Plan) -> Reason | None:
-    """The refusal of a candidate whose flag could not be written if it were proven."""
-    baseline = plan.arms[0]
+_LONGEST = 1.0001  # of the figures that a flag has of layers
+
+
+def flag_too_large(plan: Plan, below: Flag) -> Reason | None:
+    """The refusal of a candidate whose flag could not be written if it were proven.
+
+    ``below`` is what is on where the trial stands on it, else a flag that is off.
+    """
+    baseline, layers = plan.arms[0], below.layers
+    if below.enabled and not layers:
+        layers = (Layer(str(below.candidate), str(below.decision_id), _LONGEST),)
     for arm in plan.arms:
         if arm.role != CANDIDATE:
             continue
-        flag = promoted(arm, baseline, decision_id="d" * ID_LENGTH, since="2026-01-01T00:00:00Z")
+        decided = "d" * ID_LENGTH
+        flag = promoted(arm, baseline, decision_id=decided, since="2026-01-01T00:00:00Z")
+        if layers:
+            flag = replace(flag, layers=(*layers, Layer(arm.name, decided, _LONGEST)))
         try:
             flag.to_json()
         except InvalidInputError as error:
