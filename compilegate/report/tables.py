@@ -97,7 +97,7 @@ def arms_table(trial: TrialReport) -> Table | None:
         if UNKNOWN in cells:
             unknown.setdefault(why, []).append(name.lstrip("… "))
         rows.append((name, *cells))
-    rows += _same_quality(trial)
+    rows += [*_layer(trial), *_same_quality(trial)]
     note = "; ".join(f"{', '.join(names)}: {why}" for why, names in unknown.items())
     return Table(
         "arms", "The arms in numbers", ("Figure", *(arm.name for arm in arms)), rows,
@@ -110,6 +110,16 @@ def _figure(value: Any, as_text: Callable[[float], str], *, never: bool) -> str:
     if never and not value:
         return "none"
     return interval(value, as_text) if isinstance(value, tuple) else shown(value, as_text)
+
+
+def _layer(trial: TrialReport) -> list[Row]:
+    """How many times faster than what is on a candidate on top of it is, beside that candidate."""
+    layer = trial.judged.layer
+    if not layer:
+        return []
+    gain = f"{ratio(layer.estimate)}\n({interval(layer.interval, ratio)})"
+    cells = (gain if arm.name == trial.candidate else "" for arm in trial.judged.arms)
+    return [(f"Faster than {layer.on}, which is on", *cells)]
 
 
 def _same_quality(trial: TrialReport) -> list[Row]:

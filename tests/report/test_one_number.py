@@ -29,6 +29,7 @@ from compilegate.report.words import headline, lede, metric_cards, recommendatio
 from compilegate.usecases.reports import read_trial_report
 from compilegate_exports.arm_runs import arm_runs
 from compilegate_exports.openmetrics import openmetrics
+from tests.domain import test_stack
 from tests.domain.evidence_builder import (
     BASE_WALL,
     GOOD,
@@ -134,6 +135,18 @@ def test_every_place_shows_the_judges_one_speed_up(evidence):
         assert set(RATIO.findall(said)) <= {ratio(speed.interval[0])} | limits
     for text in (headline(trial), headline(trial, brief=True), subject_text(trial)):
         assert set(RATIO.findall(text)) <= {ratio(speed.estimate)} | limits
+
+
+def test_what_a_layer_gains_stands_beside_it_in_the_table_as_in_the_reasons():
+    trial = trial_of(test_stack.trial(1.03))
+    layer, table = trial.judged.layer, arms_table(trial)
+    assert ("baseline", "on", "fused") == tuple(table.columns[1:])
+    (row,) = (row for row in table.rows if row[0] == "Faster than on, which is on")
+
+    low, high = map(ratio, layer.interval)
+    assert ("", "", f"{ratio(layer.estimate)}\n({low} to {high})") == row[1:]
+    assert any(ratio(layer.estimate) in reason.message for reason in trial.reasons)
+    assert all("which is on" not in row[0] for row in arms_table(trial_of(document())).rows)
 
 
 @given(evidence=decided)
