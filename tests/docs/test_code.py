@@ -78,7 +78,7 @@ def is_there(name: str) -> bool:
     return any(file == name or file.endswith("/" + name) for file in FILES)
 
 
-def test_no_file_and_no_function_is_longer_than_contributing_says() -> None:
+def test_no_file_and_no_function_is_longer_than_contributing_says():
     too_long = []
     for name in FILES:
         if written((ROOT / name).read_text().splitlines()) > LINES_OF_A_FILE:
@@ -94,7 +94,7 @@ def test_no_file_and_no_function_is_longer_than_contributing_says() -> None:
     )
 
 
-def test_a_fix_is_given_as_one_and_never_searched_in_a_text() -> None:
+def test_a_fix_is_given_as_one_and_never_searched_in_a_text():
     has_it = {
         name
         for name in PRODUCT
@@ -105,7 +105,7 @@ def test_a_fix_is_given_as_one_and_never_searched_in_a_text() -> None:
     assert JOINS_FIX == has_it
 
 
-def test_every_file_that_an_explanation_names_exists() -> None:
+def test_every_file_that_an_explanation_names_exists():
     missing = {
         f"{name}: {file}"
         for name in PRODUCT

@@ -65,11 +65,11 @@ def field_paths(kind: Any, prefix: str = "") -> set[str]:
     return paths
 
 
-def test_the_workload_file_is_one() -> None:
+def test_the_workload_file_is_one():
     parse_workload(yaml.safe_load(SHOWN["workload"]))
 
 
-def test_the_page_of_the_workload_file_names_every_key() -> None:
+def test_the_page_of_the_workload_file_names_every_key():
     assert field_paths(Workload) - set(listed_keys()) == set()
 
 
@@ -88,11 +88,11 @@ def listed_keys() -> Iterator[str]:
                     yield from field_paths(Metric, f"{section}.{name}")
 
 
-def test_the_evidence_document_can_be_judged() -> None:
+def test_the_evidence_document_can_be_judged():
     read_evidence(json.loads(SHOWN["evidence"]))
 
 
-def test_a_profile_is_read_as_it_is_shown() -> None:
+def test_a_profile_is_read_as_it_is_shown():
     shown = json.loads(SHOWN["profile"])
     profile = read_profile(shown)
 
@@ -100,7 +100,7 @@ def test_a_profile_is_read_as_it_is_shown() -> None:
     assert keys(codec.write(profile)) <= keys(shown)
 
 
-def test_the_equivalence_checks_figures_and_table_are_read_as_they_are_shown() -> None:
+def test_the_equivalence_checks_figures_and_table_are_read_as_they_are_shown():
     figures, table = (json.loads(SHOWN[name]) for name in ("equivalence", "table"))
     check, evidence = read_check(figures), json.loads(SHOWN["evidence"])
     judged = codec.write(read_evidence({**evidence, "equivalence": table}).equivalence)
@@ -110,7 +110,7 @@ def test_the_equivalence_checks_figures_and_table_are_read_as_they_are_shown() -
     assert judged == table
 
 
-def test_the_decision_has_the_keys_that_the_judge_writes() -> None:
+def test_the_decision_has_the_keys_that_the_judge_writes():
     document = json.loads((ROOT / "docs" / "examples" / "evidence.json").read_text())
     written, shown = judge(document).to_dict("flag"), json.loads(SHOWN["decision"])
 
@@ -121,7 +121,7 @@ def test_the_decision_has_the_keys_that_the_judge_writes() -> None:
     assert set(shown["saving"]) <= set(written["saving"])
 
 
-def test_the_eligibility_result_has_the_keys_that_check_writes() -> None:
+def test_the_eligibility_result_has_the_keys_that_check_writes():
     document = yaml.safe_load((ROOT / "workloads" / "article-bert.yaml").read_text())
     written = check(parse_workload(document)).to_dict()
     shown = json.loads(SHOWN["eligibility"])
@@ -131,19 +131,19 @@ def test_the_eligibility_result_has_the_keys_that_check_writes() -> None:
     assert set(written["economics"]) == set(shown["economics"])
 
 
-def test_the_picture_of_places_has_every_folder_of_the_data_bucket() -> None:
+def test_the_picture_of_places_has_every_folder_of_the_data_bucket():
     drawn = set(re.findall(r"\[([\w-]+)/:", SHOWN["places"]))
     rows = PAGE.partition("Keys are relative")[2].partition("\n## ")[0]
 
     assert drawn == set(re.findall(r"^\| `([\w-]+)/", rows, re.MULTILINE))
 
 
-def test_the_flag_that_the_page_shows_is_on() -> None:
+def test_the_flag_that_the_page_shows_is_on():
     assert parse_flag(SHOWN["flag"]).enabled
 
 
 @pytest.mark.parametrize("verdict", EXIT_CODES)
-def test_every_verdict_has_its_flag_action_and_exit_code(verdict: str) -> None:
+def test_every_verdict_has_its_flag_action_and_exit_code(verdict):
     row = re.search(rf"^\| `{verdict}` \|.*\| `(\w+)` \| (\d+) \|$", PAGE, re.MULTILINE)
 
     assert row
@@ -151,7 +151,7 @@ def test_every_verdict_has_its_flag_action_and_exit_code(verdict: str) -> None:
 
 
 @pytest.mark.parametrize("word", [*STATES, *OVERRIDE_KEYS, *EligibilityVerdict, "image"])
-def test_every_word_of_the_flag_and_of_eligibility_is_on_the_page(word: str) -> None:
+def test_every_word_of_the_flag_and_of_eligibility_is_on_the_page(word):
     assert f"`{word}`" in PAGE
 
 
@@ -167,11 +167,11 @@ def test_every_word_of_the_flag_and_of_eligibility_is_on_the_page(word: str) -> 
         ledger_keys.DEPLOYMENT,
     ],
 )  # fmt: skip
-def test_every_ledger_key_is_on_the_page(key: str) -> None:
+def test_every_ledger_key_is_on_the_page(key):
     assert key in PAGE
 
 
-def test_the_statement_has_the_keys_that_the_command_writes_and_adds_up() -> None:
+def test_the_statement_has_the_keys_that_the_command_writes_and_adds_up():
     shown = json.loads(SHOWN["statement"])
     total = shown["total"]
 
@@ -184,7 +184,7 @@ def test_the_statement_has_the_keys_that_the_command_writes_and_adds_up() -> Non
         assert total["net"][end] == total["saved"][end] - total["spent"]["micro_usd"]
 
 
-def test_a_row_is_shown_with_every_field_and_every_word_that_it_may_hold() -> None:
+def test_a_row_is_shown_with_every_field_and_every_word_that_it_may_hold():
     shown = json.loads(SHOWN["row"])
     section = PAGE.partition("### Rows")[2].partition("## Statement")[0]
 

@@ -42,7 +42,7 @@ COMMANDS = dict(commands(typer.main.get_command(app)))
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_every_relative_link_leads_somewhere(page: Path) -> None:
+def test_every_relative_link_leads_somewhere(page):
     for target, anchor in LINK.findall(FENCE.sub("", page.read_text())):
         if not re.match(r"[a-z]+:", target):
             linked = page.parent / target if target else page
@@ -58,7 +58,7 @@ def anchors(page: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_every_command_is_documented_and_shows_an_example(name: str) -> None:
+def test_every_command_is_documented_and_shows_an_example(name):
     page = (ROOT / "docs" / "commands.md").read_text()
     topics = name.startswith("facts ") and "`facts [TOPIC]`" in page
 
@@ -66,7 +66,7 @@ def test_every_command_is_documented_and_shows_an_example(name: str) -> None:
     assert f"compilegate {name}" in (COMMANDS[name].help or "")
 
 
-def test_the_page_of_commands_has_the_sections_of_the_help() -> None:
+def test_the_page_of_commands_has_the_sections_of_the_help():
     page = (ROOT / "docs" / "commands.md").read_text()
     listed = re.findall(r"^\*\*(.+)\*\*\n\n((?:- .*\n|  .*\n)+)", page, re.MULTILINE)
     documented = {
@@ -81,14 +81,14 @@ def test_the_page_of_commands_has_the_sections_of_the_help() -> None:
     assert typer.main.get_command(app).list_commands(None) == list(chain(*documented.values()))
 
 
-def test_the_picture_of_a_flag_has_every_state() -> None:
+def test_the_picture_of_a_flag_has_every_state():
     page = (ROOT / "docs" / "flag.md").read_text()
     drawn = re.findall(r"^    (\S+) --> (\w+)", page, re.MULTILINE)
 
     assert set(STATES) == {state for way in drawn for state in way} - {"[*]"}
 
 
-def test_the_page_on_registering_has_every_outcome() -> None:
+def test_the_page_on_registering_has_every_outcome():
     page = (ROOT / "docs" / "register.md").read_text()
 
     assert [] == [
@@ -96,7 +96,7 @@ def test_the_page_on_registering_has_every_outcome() -> None:
     ]
 
 
-def test_every_make_target_that_a_page_names_exists() -> None:
+def test_every_make_target_that_a_page_names_exists():
     for page in PAGES:
         for named in re.findall(r"(?:^\$ |`)make ([a-z-]+)", page.read_text(), re.MULTILINE):
             assert named in targets(), f"{page.name}: make {named}"
@@ -106,7 +106,7 @@ def targets() -> set[str]:
     return set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
 
 
-def test_the_workflow_runs_targets_that_exist_from_the_oldest_python_on() -> None:
+def test_the_workflow_runs_targets_that_exist_from_the_oldest_python_on():
     workflow = yaml.safe_load((ROOT / ".github" / "workflows" / "fast-tier.yml").read_text())
     job = workflow["jobs"]["fast-tier"]
     oldest = job["strategy"]["matrix"]["python"][0]
@@ -117,7 +117,7 @@ def test_the_workflow_runs_targets_that_exist_from_the_oldest_python_on() -> Non
     assert set(re.findall(r"[a-z-]+", re.sub(r"make|PYTHON=\w+", "", runs))) <= targets()
 
 
-def test_every_decision_has_the_next_number_a_status_and_its_row_in_the_index() -> None:
+def test_every_decision_has_the_next_number_a_status_and_its_row_in_the_index():
     folder = ROOT / "docs" / "decisions"
     index = (folder / "README.md").read_text()
     pages = sorted(folder.glob("0*.md"))
@@ -131,7 +131,7 @@ def test_every_decision_has_the_next_number_a_status_and_its_row_in_the_index() 
         assert re.search(rf"\({page.name}\) \| .+ \| {re.escape(status[1])} \|", index), page.name
 
 
-def test_every_path_and_module_that_contributing_names_exists() -> None:
+def test_every_path_and_module_that_contributing_names_exists():
     """NAME stands for what is added: others like it are there."""
     page = (ROOT / "CONTRIBUTING.md").read_text()
     top = {path.name for path in ROOT.iterdir()}
@@ -155,7 +155,7 @@ def test_every_path_and_module_that_contributing_names_exists() -> None:
     ],
     ids=["doctor", "localcloud", "verify_aws"],
 )
-def test_the_readme_of_a_product_lists_every_file(product: str, folders: list[str]) -> None:
+def test_the_readme_of_a_product_lists_every_file(product, folders):
     home = ROOT / product
     blocks = re.findall(r"^```(\w*)\n(.*?)^```$", (home / "README.md").read_text(), re.M | re.S)
     (listing,) = (text for language, text in blocks if not language)
@@ -166,7 +166,7 @@ def test_the_readme_of_a_product_lists_every_file(product: str, folders: list[st
     assert listed <= {path.name for path in home.rglob("*.py")}
 
 
-def test_no_file_names_a_package_registrys_host() -> None:
+def test_no_file_names_a_package_registrys_host():
     host = re.compile(r"https?://[a-z0-9.-]*(pypi|pythonhosted|npmjs|debian)\.")
     for name in filter(None, TRACKED):
         path = ROOT / name

@@ -28,7 +28,7 @@ BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", PAGE, re.M | re.S)
 SAID = [" ".join(text.split()) for kind, text in BLOCKS if kind == "text"]
 
 
-def test_every_command_is_one_of_today_s() -> None:
+def test_every_command_is_one_of_today_s():
     commands = "\n".join(text for kind, text in BLOCKS if kind in ("sh", "console"))
     called = re.findall(r"^(?:\$ )?compilegate ([^|#\n]+)", commands, re.M)
 
@@ -51,7 +51,7 @@ def without_stack(**stack: Any) -> str:
     return said(raised.value)
 
 
-def test_every_error_is_what_one_sees(invoke: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_error_is_what_one_sees(invoke, monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")
     account = AccountInMemory({REGION: bert()})
     account.denied = {"Search", "GetMetricData", "GetCostAndUsage"}

@@ -62,7 +62,7 @@ def _create(**request: Any) -> dict[str, Any]:
     return {}
 
 
-def test_the_estimator_gets_the_flag_s_job(example: Any) -> None:
+def test_the_estimator_gets_the_flag_s_job(example):
     example(*page.ESTIMATOR)
 
     (sent,) = SENT
@@ -73,7 +73,7 @@ def test_the_estimator_gets_the_flag_s_job(example: Any) -> None:
     assert ("ml.p4d.24xlarge", 21600) == (sent["instance_type"], sent["max_run"])
 
 
-def test_the_model_trainer_gets_the_flag_s_job_with_the_sdk_s_own_objects(example: Any) -> None:
+def test_the_model_trainer_gets_the_flag_s_job_with_the_sdk_s_own_objects(example):
     """As sagemaker 3.27 does it: its objects are copied by ``model_copy``."""
     namespace = example(*page.MODEL_TRAINER)
 
@@ -84,7 +84,7 @@ def test_the_model_trainer_gets_the_flag_s_job_with_the_sdk_s_own_objects(exampl
 
 
 @pytest.mark.parametrize("words", [page.REQUEST, page.STEP_FUNCTIONS])
-def test_a_request_carries_the_flag(example: Any, words: tuple[str, ...]) -> None:
+def test_a_request_carries_the_flag(example, words):
     namespace = example(*words)
     request = {
         "TrainingJobName": "a", "ResourceConfig": {"InstanceType": "ml.g5.xlarge"},
@@ -99,21 +99,19 @@ def test_a_request_carries_the_flag(example: Any, words: tuple[str, ...]) -> Non
     assert '"compile"' == sent["HyperParameters"]["arm"]
 
 
-def test_only_the_first_process_of_a_script_asks(
-    example: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_only_the_first_process_of_a_script_asks(example, monkeypatch):
     assert 48 == example(*page.SCRIPT)["overrides"]["batch_size"]
     monkeypatch.setenv("RANK", "1")
     assert {} == example(*page.SCRIPT)["overrides"]
 
 
-def test_the_state_machine_passes_both_validators() -> None:
+def test_the_state_machine_passes_both_validators():
     definition = json.loads(page.block("json", "QueryLanguage"))
 
     assert {"example": []} == run_script("check_definitions.js", {"example": definition})
 
 
-def test_every_example_has_a_test_that_runs_it() -> None:
+def test_every_example_has_a_test_that_runs_it():
     recipes = {
         "python": [
             page.ESTIMATOR, page.MODEL_TRAINER, page.REQUEST, page.STEP_FUNCTIONS,
@@ -131,7 +129,7 @@ def test_every_example_has_a_test_that_runs_it() -> None:
         )
 
 
-def test_the_permission_is_for_one_parameter_as_it_is_called() -> None:
+def test_the_permission_is_for_one_parameter_as_it_is_called():
     resource = json.loads(page.block("json", "Effect"))["Resource"]
 
     assert resource.endswith(f":parameter{naming.flag_parameter('prod', 'bert-docs')}")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -14,7 +13,6 @@ from compilegate.cli.main import app
 from compilegate.domain.claims import KINDS
 from compilegate.domain.failures import RESOURCE_LIMIT_ERROR, SCRIPT
 from compilegate.domain.reasons import registry
-from compilegate.domain.workload.model import Workload
 from compilegate.facts import load_facts
 from compilegate.flags.backoff import Backoff
 from stacks.states import THROTTLED
@@ -50,16 +48,14 @@ saving_below_trial_cost history_missing underpowered trial_over_budget heterogen
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_a_page_is_what_code_and_data_make_of_it(
-    page: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_page_is_what_code_and_data_make_of_it(page, monkeypatch):
     monkeypatch.chdir(ROOT)
 
     assert PAGES[page](page.read_text()) == page.read_text(), HINT
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)
-def test_an_example_is_what_its_builder_makes_and_ends_as_the_pages_say(name: str) -> None:
+def test_an_example_is_what_its_builder_makes_and_ends_as_the_pages_say(name):
     file = EXAMPLES / name
     result = CliRunner().invoke(app, ["judge", str(file), "--json"])
 
@@ -68,14 +64,14 @@ def test_an_example_is_what_its_builder_makes_and_ends_as_the_pages_say(name: st
     assert ENDS[name] == (json.loads(result.stdout)["verdict"], result.exit_code)
 
 
-def test_every_reason_code_is_documented_and_none_of_the_contract_was_renamed() -> None:
+def test_every_reason_code_is_documented_and_none_of_the_contract_was_renamed():
     codes = {**ELIGIBILITY_CODES, **documented_codes(REASONS.read_text())}
 
     assert codes == {code: set(map(str, kind.severities)) for code, kind in registry().items()}
     assert set(CONTRACT.split()) <= set(ELIGIBILITY_CODES)
 
 
-def test_every_code_of_what_a_check_does_not_look_at_is_documented() -> None:
+def test_every_code_of_what_a_check_does_not_look_at_is_documented():
     files = [
         one
         for folder in (".", "equivalence", "launching")
@@ -90,14 +86,14 @@ def test_every_code_of_what_a_check_does_not_look_at_is_documented() -> None:
 
 @given(workload=workloads)
 @quick
-def test_what_is_said_of_a_workload_is_documented_with_its_severity(workload: Workload) -> None:
+def test_what_is_said_of_a_workload_is_documented_with_its_severity(workload):
     result = check(workload)
 
     for reason in (*result.reasons, *(r for one in result.candidates for r in one.reasons)):
         assert str(reason.severity) in ELIGIBILITY_CODES[reason.code]
 
 
-def test_the_page_on_notifications_has_every_kind_and_an_example() -> None:
+def test_the_page_on_notifications_has_every_kind_and_an_example():
     page = NOTIFICATIONS.read_text()
     rows = re.findall(r"^\| `(\w+)` \| .* \| .* \| `compilegate .*` \|$", page, re.MULTILINE)
 
@@ -106,7 +102,7 @@ def test_the_page_on_notifications_has_every_kind_and_an_example() -> None:
     assert decision_message().kind == "decision"
 
 
-def test_measurements_and_constants_are_those_that_the_page_names() -> None:
+def test_measurements_and_constants_are_those_that_the_page_names():
     page = " ".join(MEASUREMENTS.read_text().split())
     backoff, price = Backoff(), load_facts().price("ml.g5.2xlarge")
 
@@ -116,7 +112,7 @@ def test_measurements_and_constants_are_those_that_the_page_names() -> None:
     assert f"two minutes: {124 / 3600 * price.usd_per_hour:.2f} USD" in page
 
 
-def test_each_assumption_has_a_check_or_a_reason_why_not_and_relies_on_what_is_there() -> None:
+def test_each_assumption_has_a_check_or_a_reason_why_not_and_relies_on_what_is_there():
     assumptions = load_assumptions()
     expected = {one.id: one.expected for one in assumptions}
 

@@ -6,7 +6,6 @@ import json
 import re
 import shlex
 import subprocess
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,7 +15,7 @@ from compilegate.cli.main import app
 from tools.docs.tutorial import PAGE, RECORDED, parts
 
 
-def test_every_command_is_one_of_today_s() -> None:
+def test_every_command_is_one_of_today_s():
     page = [text for kind, text in parts(PAGE.read_text()) if kind == "console"]
     called = re.findall(r"compilegate ([^|>;`\n]+)", "\n".join(page))
 
@@ -35,7 +34,7 @@ def parse(words: list[str]) -> None:
     command.make_context(name, list(words))
 
 
-def test_the_recorded_run_went_as_the_page_says() -> None:
+def test_the_recorded_run_went_as_the_page_says():
     """Worth a trial by what was seen, turned on by it, turned off by production."""
     done = json.loads(RECORDED.read_text())["commands"]
     printed = {one["command"]: one for one in done}
@@ -54,7 +53,7 @@ def test_the_recorded_run_went_as_the_page_says() -> None:
 
 
 @pytest.mark.training
-def test_the_script_trains(tmp_path: Path) -> None:
+def test_the_script_trains(tmp_path):
     script = tmp_path / "forecast.py"
     script.write_text(next(text for kind, text in parts(PAGE.read_text()) if kind == "python"))
     python = str(PAGE.parents[1] / ".venv-training" / "bin" / "python")

@@ -43,9 +43,7 @@ def checked(ours: list[float], theirs: list[float], known: float, *, last: bool)
 
 
 @given(FIGURES, FIGURES, st.floats(0.1, 3), st.floats(0.1, 3))
-def test_the_ratio_is_the_sum_over_pairs(
-    baseline: list[float], candidate: list[float], shift: float, spread: float
-) -> None:
+def test_the_ratio_is_the_sum_over_pairs(baseline, candidate, shift, spread):
     pairs = list(zip(baseline, candidate, strict=False))
     theirs, ours = ([pair[side] for pair in pairs] for side in (0, 1))
     by_pairs = math.fsum(shift * (b - c - shift / 2) / (2 * spread**2) for b, c in pairs)
@@ -58,7 +56,7 @@ def test_the_ratio_is_the_sum_over_pairs(
     assert pytest.approx(by_pairs, rel=1e-6, abs=1e-6) == said.ratio
 
 
-def test_the_bounds_are_walds() -> None:
+def test_the_bounds_are_walds():
     assert pytest.approx(math.log(9.5)) == REVERT_AT
     assert pytest.approx(math.log(1 / 18)) == CLEAR_AT
     assert (3, 12) == (FIRST, LAST)
@@ -70,7 +68,7 @@ def test_the_bounds_are_walds() -> None:
      (3, 3, 4 * 0.75 / (0.25 * 2 / 3)), (5, 5, 4 * 0.75 / (0.25 * 2 / 5)),
      (2, 4.5, 4 * 0.75 / (0.25 * 13 / 18))],
 )  # fmt: skip
-def test_unequal_arms_count_by_the_runs_of_each(ours: float, theirs: float, ratio: float) -> None:
+def test_unequal_arms_count_by_the_runs_of_each(ours, theirs, ratio):
     fall = Fall(2.0, ours, theirs)
     said = look(fall, shift=4.0, tolerated=1.25, spread=0.5, last=False)
 
@@ -88,9 +86,7 @@ def test_unequal_arms_count_by_the_runs_of_each(ours: float, theirs: float, rati
     ],
     ids=["at one bound", "at the other", "within a tie", "beyond a tie", "exactly a tie"],
 )
-def test_at_a_bound_it_decides_and_a_tie_is_tolerated(
-    size: float, shift: float, tolerated: float, last: bool, outcome: Outcome
-) -> None:
+def test_at_a_bound_it_decides_and_a_tie_is_tolerated(size, shift, tolerated, last, outcome):
     """With two runs of each arm and a spread of 1 the ratio is shift x fall beyond tolerance."""
     said = look(Fall(size, 2, 2), shift=shift, tolerated=tolerated, spread=1.0, last=last)
 
@@ -109,9 +105,7 @@ def test_at_a_bound_it_decides_and_a_tie_is_tolerated(
         (0.3, True, Outcome.CLEAR),
     ],
 )
-def test_a_fall_is_confirmed_cleared_or_left_open(
-    size: float, last: bool, outcome: Outcome
-) -> None:
+def test_a_fall_is_confirmed_cleared_or_left_open(size, last, outcome):
     said = look(Fall(size, 3, 3), shift=MARGIN, tolerated=MARGIN / 2, spread=1.0, last=last)
 
     assert outcome == said.outcome
@@ -129,19 +123,19 @@ def test_a_fall_is_confirmed_cleared_or_left_open(
     ids=["known", "of ours", "of theirs", "of both", "nothing to see"],
 )
 def test_what_its_own_runs_vary_by_counts_where_it_is_more_than_was_known(
-    known: float, ours: list[float], theirs: list[float], spread: float
-) -> None:
+    known, ours, theirs, spread
+):
     assert pytest.approx(spread) == spread_of(known, ours, theirs)
 
 
-def test_earlier_baseline_runs_count_only_where_the_check_has_none() -> None:
+def test_earlier_baseline_runs_count_only_where_the_check_has_none():
     assert Fall(1.0, 3, 2) == mean_fall([0.5, 1.0, 1.5], [1.5, 2.5], earlier=(9.0, 4.0))
     assert Fall(8.0, 3, 4.0) == mean_fall([0.5, 1.0, 1.5], [], earlier=(9.0, 4.0))
     assert mean_fall([0.0], [], earlier=None) is None
     assert mean_fall([], [1.0], earlier=(9.0, 4.0)) is None
 
 
-def test_a_small_gain_that_is_gone_altogether_needs_no_more_pairs_than_a_large_one() -> None:
+def test_a_small_gain_that_is_gone_altogether_needs_no_more_pairs_than_a_large_one():
     """Promoted at 1.11x, where the bar is 1.10x; whole jobs of both arms take the same time now."""
     doc = probation_document(wall_sd=0.05)
     for run in runs(doc):
@@ -177,7 +171,5 @@ def reverted(loss: float, spread: float, *, known_df: int, paths: int = 3000) ->
         (0.5, 0.6, 48, 56), (0.75, 0.6, 80, 87), (1.0, 0.6, 95, 99), (1.0, 1.0, 86, 92),
     ],
 )  # fmt: skip
-def test_its_errors_are_what_the_page_says(
-    loss: float, spread: float, low: float, high: float, known_df: int
-) -> None:
+def test_its_errors_are_what_the_page_says(loss, spread, low, high, known_df):
     assert low <= reverted(loss, spread, known_df=known_df) <= high

@@ -15,47 +15,47 @@ from tests.domain.workload_builder import SOUND, change
 
 
 @given(text=st.text(max_size=200))
-def test_only_words_that_need_no_quotes_survive(text: str) -> None:
+def test_only_words_that_need_no_quotes_survive(text):
     assert arguments.survives(text) == (shlex.quote(text) == text and text.isascii())
 
 
 @given(text=st.text(max_size=200))
-def test_encoded_text_survives_whatever_it_holds(text: str) -> None:
+def test_encoded_text_survives_whatever_it_holds(text):
     assert arguments.survives(arguments.encoded(text))
     assert arguments.survives(arguments.for_launcher(text))
 
 
 @given(document=st.dictionaries(st.text(), st.text() | st.integers() | st.none()))
-def test_a_document_comes_back_as_it_went(document: dict[str, object]) -> None:
+def test_a_document_comes_back_as_it_went(document):
     assert document == arguments.decoded_document(arguments.encoded_document(document))
 
 
-def test_documents_of_earlier_releases_are_read_as_they_stand() -> None:
+def test_documents_of_earlier_releases_are_read_as_they_stand():
     assert {"name": "baseline"} == arguments.decoded_document('{"name": "baseline"}')
 
 
 @pytest.mark.parametrize("value", ["plain", "1e-05", "a/b.c:1,2=x@y%+-", 3, 1e-5, True, -1])
-def test_the_launcher_gets_what_survives_as_it_is(value: object) -> None:
+def test_the_launcher_gets_what_survives_as_it_is(value):
     assert value == arguments.for_launcher(value)
 
 
 @pytest.mark.parametrize("value", ["--other", "base64:abc"])
-def test_what_the_launcher_would_misread_is_encoded_even_without_a_shell(value: str) -> None:
+def test_what_the_launcher_would_misread_is_encoded_even_without_a_shell(value):
     assert arguments.encoded(value) == arguments.for_launcher(value, shell=False)
 
 
 @pytest.mark.parametrize("path", ["train.py", "src/train.py", "compilegate_runtime/speed_gate.py"])
-def test_a_path_that_a_shell_leaves_as_it_is_is_started(path: str) -> None:
+def test_a_path_that_a_shell_leaves_as_it_is_is_started(path):
     assert arguments.entry_point_survives(path)
 
 
 @pytest.mark.parametrize("path", ["./a.py", "-a.py", "/a.py", "a b.py", "a/../b.py", "a$.py", ""])
-def test_a_path_that_a_shell_would_change_is_not_started(path: str) -> None:
+def test_a_path_that_a_shell_would_change_is_not_started(path):
     assert not arguments.entry_point_survives(path)
 
 
 @pytest.mark.parametrize("text", ["it's", "two\nlines", "$(id)", "größe", " x ", "a" * 900 + " b"])
-def test_with_the_launcher_a_team_may_pass_any_text(text: str) -> None:
+def test_with_the_launcher_a_team_may_pass_any_text(text):
     values = {"script": "train.py", "prompt": text}
     check_script_arguments(
         change(SOUND, training__entry_point="launch.py", training__hyperparameters=values)
@@ -66,5 +66,5 @@ def test_with_the_launcher_a_team_may_pass_any_text(text: str) -> None:
 
 
 @pytest.mark.parametrize(("name", "value"), [("NCCL_DEBUG", "WARN"), ("NCCL_IB_DISABLE", "1")])
-def test_a_variable_that_asks_for_what_the_toolkit_sets_is_fine(name: str, value: str) -> None:
+def test_a_variable_that_asks_for_what_the_toolkit_sets_is_fine(name, value):
     check_script_arguments(change(SOUND, training__environment={name: value}))

@@ -31,9 +31,7 @@ OPEN_VERDICTS = (Verdict.INCONCLUSIVE, Verdict.CONTINUE)
         ((0.9, 1.0), SpeedClaim.OPEN), (None, SpeedClaim.OPEN),
     ],
 )  # fmt: skip
-def test_a_direction_needs_an_interval_that_excludes_equal_time(
-    interval: tuple[float, float] | None, claim: SpeedClaim
-) -> None:
+def test_a_direction_needs_an_interval_that_excludes_equal_time(interval, claim):
     assert speed_claim(interval) == claim
 
 
@@ -47,7 +45,7 @@ def test_a_direction_needs_an_interval_that_excludes_equal_time(
         ({"quality_inconclusive"}, QualityClaim.OPEN), (set(), QualityClaim.OPEN),
     ],
 )  # fmt: skip
-def test_quality_is_what_the_reason_says(codes: set[str], claim: QualityClaim) -> None:
+def test_quality_is_what_the_reason_says(codes, claim):
     assert quality_claim(codes) == claim
 
 
@@ -56,11 +54,11 @@ def test_quality_is_what_the_reason_says(codes: set[str], claim: QualityClaim) -
 @pytest.mark.parametrize("interval", [GAIN, EITHER, None])
 @pytest.mark.parametrize("full_runs", [0, 3, None])
 def test_a_saving_is_stated_only_where_full_runs_confirm_it(
-    verdict: Verdict,
-    codes: set[str],
-    interval: tuple[float, float] | None,
-    full_runs: int | None,
-) -> None:
+    verdict,
+    codes,
+    interval,
+    full_runs,
+):
     claim = money_claim(verdict, codes, full_runs=full_runs, interval=interval)
     on = verdict in (Verdict.PROMOTE, Verdict.PERMANENT)
     confirmed = full_runs and not codes and interval == GAIN and verdict in OPEN_VERDICTS
@@ -71,17 +69,17 @@ def test_a_saving_is_stated_only_where_full_runs_confirm_it(
 
 
 @pytest.mark.parametrize("verdict", list(Verdict))
-def test_a_certain_loss_is_always_stated(verdict: Verdict) -> None:
+def test_a_certain_loss_is_always_stated(verdict):
     claim = money_claim(verdict, (), full_runs=0, interval=LOSS)
 
     assert (claim, claim.has_amount) == (MoneyClaim.COSTS, True)
 
 
-def test_every_code_that_a_claim_rests_on_is_registered() -> None:
+def test_every_code_that_a_claim_rests_on_is_registered():
     assert set(registry()) >= HELD | WORSE | UNCONFIRMED
 
 
-def test_a_headline_takes_its_direction_from_the_figures() -> None:
+def test_a_headline_takes_its_direction_from_the_figures():
     written = [
         text for kind in registry().values() for text in (kind.headline, *kind.variants.values())
     ]

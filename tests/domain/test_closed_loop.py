@@ -53,9 +53,7 @@ def answer(doc: dict[str, Any], step: dict[str, Any], speeds: dict[str, float], 
         ((1.15, 0.0, 0.004), "stay_off"),
     ],
 )
-def test_doing_what_is_requested_ends_with_the_truth(
-    mode: str, history: int, truth: tuple[float, float, float], verdict: str
-) -> None:
+def test_doing_what_is_requested_ends_with_the_truth(mode, history, truth, verdict):
     speedup, loss, sd = truth
     doc = document(blocks=0, policy={"quality_runs": mode})
     doc["quality"]["history"] = sample(history, 2.5, sd)
@@ -70,7 +68,7 @@ def test_doing_what_is_requested_ends_with_the_truth(
     assert verdict == decision.verdict
 
 
-def test_a_trial_of_two_goes_on_to_the_second_when_the_first_loses() -> None:
+def test_a_trial_of_two_goes_on_to_the_second_when_the_first_loses():
     doc = document(blocks=0, speedup=1.3)
     add_candidate(doc, "faster", speedup=1.6)
     speeds = {"baseline": 1.0, "compile": 1.3, "faster": 1.6}

@@ -76,11 +76,11 @@ DRAWING = {
 
 
 @given(drawing=drawings)
-def test_what_is_written_is_read_again(drawing: Drawing) -> None:
+def test_what_is_written_is_read_again(drawing):
     assert drawing == read(Drawing, json.loads(json.dumps(write(drawing))))
 
 
-def test_a_document_has_its_own_keys_and_leaves_out_what_it_does_not_say() -> None:
+def test_a_document_has_its_own_keys_and_leaves_out_what_it_does_not_say():
     drawing = read(Drawing, {**DRAWING, "author": "ana", "of_a_later_release": {"a": 1}})
 
     assert ("ana", Circle(2), Colour.RED) == (drawing.drawn_by, drawing.outline, drawing.colour)
@@ -90,7 +90,7 @@ def test_a_document_has_its_own_keys_and_leaves_out_what_it_does_not_say() -> No
 
 
 @pytest.mark.parametrize("change", [{"hidden": None}, {"more": None}, {"note": None}])
-def test_null_is_what_a_document_does_not_say(change: Mapping[str, Any]) -> None:
+def test_null_is_what_a_document_does_not_say(change):
     assert read(Drawing, DRAWING) == read(Drawing, {**DRAWING, **change})
 
 
@@ -118,20 +118,20 @@ def test_null_is_what_a_document_does_not_say(change: Mapping[str, Any]) -> None
         ({"author": 1}, "author is 1"),
     ],
 )
-def test_a_damaged_document_names_the_place(change: Mapping[str, Any], problem: str) -> None:
+def test_a_damaged_document_names_the_place(change, problem):
     with pytest.raises(DocumentError) as raised:
         read(Drawing, {**DRAWING, **change})
     assert str(raised.value) == problem
 
 
-def test_what_is_no_document_is_refused() -> None:
+def test_what_is_no_document_is_refused():
     with pytest.raises(DocumentError, match="the document is"):
         read(Drawing, [DRAWING])
 
 
 @given(evidence=any_evidence)
 @at_most(100)
-def test_a_decision_is_read_from_its_document(evidence: dict[str, Any]) -> None:
+def test_a_decision_is_read_from_its_document(evidence):
     written = judge(evidence).to_dict("flag")
 
     assert written == read(Decision, json.loads(json.dumps(written))).to_dict("flag")
@@ -152,9 +152,7 @@ DECIDED = judge(document(metrics=GOOD)).to_dict("flag")
     place=st.sampled_from(list(places(DECIDED))),
     value=st.none() | st.booleans() | st.integers() | st.text(max_size=3) | st.just([]),
 )
-def test_a_decision_that_is_damaged_anywhere_is_read_or_names_the_place(
-    place: tuple[str | int, ...], value: Any
-) -> None:
+def test_a_decision_that_is_damaged_anywhere_is_read_or_names_the_place(place, value):
     damaged = json.loads(json.dumps(DECIDED))
     inner = damaged
     for key in place[:-1]:
@@ -167,7 +165,7 @@ def test_a_decision_that_is_damaged_anywhere_is_read_or_names_the_place(
         assert str(error).startswith(str(place[0]))
 
 
-def test_a_section_of_the_workload_file_is_stored_under_the_names_of_its_keys() -> None:
+def test_a_section_of_the_workload_file_is_stored_under_the_names_of_its_keys():
     sections = Section.__subclasses__()
     policy = Policy(on_stale="keep", cooldown_days=60.0, alpha=0.01, probation_runs=7)
 

@@ -34,9 +34,7 @@ def calmer_first(one: list[float], other: list[float]) -> tuple[list[float], lis
 
 
 @given(one=values, other=values, margin=st.floats(0.001, 1))
-def test_without_history_both_tails_are_scipys_pooled_t_test(
-    one: list[float], other: list[float], margin: float
-) -> None:
+def test_without_history_both_tails_are_scipys_pooled_t_test(one, other, margin):
     candidate, baseline = calmer_first(one, other)
     comparison = compared(candidate, baseline, [])
     shifted = [value + margin for value in candidate]
@@ -48,9 +46,7 @@ def test_without_history_both_tails_are_scipys_pooled_t_test(
 
 
 @given(one=values, other=values, level=st.floats(0.001, 0.2))
-def test_without_history_the_interval_is_statsmodels(
-    one: list[float], other: list[float], level: float
-) -> None:
+def test_without_history_the_interval_is_statsmodels(one, other, level):
     from statsmodels.stats.weightstats import (  # noqa: PLC0415 - it brings pandas
         CompareMeans,
         DescrStatsW,
@@ -65,7 +61,7 @@ def test_without_history_the_interval_is_statsmodels(
     )
 
 
-def test_the_candidates_own_larger_spread_is_never_pooled_away() -> None:
+def test_the_candidates_own_larger_spread_is_never_pooled_away():
     comparison = compared(WILD, CALM, [])
 
     assert pytest.approx(math.sqrt(squares(WILD) / 2)) == comparison.spread
@@ -74,7 +70,7 @@ def test_the_candidates_own_larger_spread_is_never_pooled_away() -> None:
     )
 
 
-def test_history_tells_the_spread_and_not_the_level() -> None:
+def test_history_tells_the_spread_and_not_the_level():
     """Worked by hand: D = 1.0 - 2.0 and 7 degrees of freedom."""
     comparison = compared([0.9, 1.1], [1.9, 2.1, 1.9, 2.1], [1.9, 2.0, 2.1, 2.4])
 
@@ -85,7 +81,7 @@ def test_history_tells_the_spread_and_not_the_level() -> None:
 
 
 @given(off=st.floats(-1000, 1000).map(lambda x: round(x, 3)))
-def test_history_that_is_off_changes_nothing(off: float) -> None:
+def test_history_that_is_off_changes_nothing(off):
     past = [0.1, -0.1, 0.05, -0.05, 0.0]
     candidate, baseline = [0.0, 0.1, -0.1], [0.05, -0.05, 0.0]
     near, far = (compared(candidate, baseline, [x + by for x in past]) for by in (0.0, off))
@@ -94,7 +90,7 @@ def test_history_that_is_off_changes_nothing(off: float) -> None:
     assert pytest.approx(near.spread, rel=1e-6) == far.spread
 
 
-def test_a_candidate_that_varies_more_has_the_degrees_of_freedom_of_its_own_runs() -> None:
+def test_a_candidate_that_varies_more_has_the_degrees_of_freedom_of_its_own_runs():
     """The same by scipy's Welch test where both arms' spreads are taken as they are."""
     candidate, baseline = sample(4, 0.0, 3.0), sample(12, 0.0, 1.0)
     welch = stats.ttest_ind(candidate, baseline, equal_var=False)
@@ -105,7 +101,7 @@ def test_a_candidate_that_varies_more_has_the_degrees_of_freedom_of_its_own_runs
     assert pytest.approx(3.0) == wild.spread
 
 
-def test_a_look_sees_the_baseline_runs_before_its_last_candidate_run_and_no_later_ones() -> None:
+def test_a_look_sees_the_baseline_runs_before_its_last_candidate_run_and_no_later_ones():
     after = (0, 1, 2, 2, 3, 5)
     samples = Samples([0.0] * 5, [0.0] * 6, [], after)
 
@@ -113,7 +109,7 @@ def test_a_look_sees_the_baseline_runs_before_its_last_candidate_run_and_no_late
     assert (3, 4) == (len(samples.first(3).candidate), len(samples.first(3).baseline))
 
 
-def test_a_look_without_enough_baseline_runs_waits_for_the_first_later_ones() -> None:
+def test_a_look_without_enough_baseline_runs_waits_for_the_first_later_ones():
     late = Samples([0.0] * 5, [0.0, 1.0], [], (5, 5))
 
     assert [1, 2, None] == [late.baseline_at(n) for n in (2, 3, 5)]
@@ -125,7 +121,7 @@ def test_a_look_without_enough_baseline_runs_waits_for_the_first_later_ones() ->
     n=st.sampled_from([2, 3, 5, 8, 12]),
     later=st.integers(0, 20),
 )
-def test_later_runs_never_change_what_a_look_sees(arms: list[bool], n: int, later: int) -> None:
+def test_later_runs_never_change_what_a_look_sees(arms, n, later):
     def samples(turns: list[bool]) -> Samples:
         after, ours = [], 0
         for ours_now in turns:
@@ -142,14 +138,14 @@ def test_later_runs_never_change_what_a_look_sees(arms: list[bool], n: int, late
 
 
 @given(n=st.integers(0, 10**6))
-def test_no_history_however_long_counts_more_than_the_drift_allows(n: int) -> None:
+def test_no_history_however_long_counts_more_than_the_drift_allows(n):
     assert 0 <= history_weight(n) < 1 / KAPPA**2
     assert history_weight(n) <= n
     assert 2.0 == history_weight(4)
 
 
 @pytest.mark.parametrize(("off", "valid"), [(0.99, True), (1.01, False), (-1.01, False)])
-def test_earlier_runs_count_until_todays_contradict_them(off: float, valid: bool) -> None:
+def test_earlier_runs_count_until_todays_contradict_them(off, valid):
     """Beyond that, the drift which they show is the one that is allowed for."""
     spread, today = 0.1, [0.0, 0.2, 0.1]
     shift = off * CONFLICT * math.sqrt(1 / 3 + 1 / 5 + KAPPA**2)
@@ -159,13 +155,13 @@ def test_earlier_runs_count_until_todays_contradict_them(off: float, valid: bool
     assert pytest.approx(expected) == allowed_drift(past, today, spread**2)
 
 
-def test_without_a_spread_or_a_side_no_drift_is_seen() -> None:
+def test_without_a_spread_or_a_side_no_drift_is_seen():
     nothing = [([1.0], [2.0], 0.0), ([], [2.0], 1.0), ([1.0], [], 1.0)]
 
     assert [KAPPA] * 3 == [allowed_drift(*one) for one in nothing]
 
 
-def test_two_runs_that_vary_more_than_all_others_set_the_spread() -> None:
+def test_two_runs_that_vary_more_than_all_others_set_the_spread():
     assert pytest.approx(math.sqrt(0.5)) == compared([0.0, 1.0], CALM, CALM).spread
 
 
@@ -175,17 +171,13 @@ def test_two_runs_that_vary_more_than_all_others_set_the_spread() -> None:
     ids=["no candidate", "no baseline", "no spread", "no spread with history"],
 )
 def test_samples_without_a_spread_or_without_a_side_give_no_comparison(
-    candidate: list[float], baseline: list[float], history: list[float]
-) -> None:
+    candidate, baseline, history
+):
     assert compare(Samples(candidate, baseline, history)) is None
 
 
-def test_one_candidate_run_borrows_its_spread() -> None:
+def test_one_candidate_run_borrows_its_spread():
     comparison = compared([0.65], [0.70], CALM)
 
     assert (2, 1) == (comparison.df, comparison.runs)
     assert pytest.approx(math.sqrt(squares(CALM) / 2)) == comparison.spread
-
-
-def test_the_figures_that_these_tests_go_by() -> None:
-    assert (1.4, 0.5) == (CONFLICT, KAPPA)

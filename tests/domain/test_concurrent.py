@@ -47,7 +47,7 @@ def orders(doc: dict[str, Any], name: str) -> tuple[list[int], list[int]]:
     return baseline, earlier
 
 
-def test_the_weeks_of_a_candidate_begin_with_the_baseline_run_before_its_first() -> None:
+def test_the_weeks_of_a_candidate_begin_with_the_baseline_run_before_its_first():
     turns = [("baseline", 0.9), ("baseline", 0.9), ("compile", 0.9), ("baseline", 0.9),
              ("second", 0.9), ("baseline", 0.9), ("second", 0.9)]  # fmt: skip
     doc = in_turns(*turns)
@@ -57,13 +57,13 @@ def test_the_weeks_of_a_candidate_begin_with_the_baseline_run_before_its_first()
     assert (0, 1) == samples_of(read_evidence(doc).candidates[1], read_evidence(doc)).after
 
 
-def test_a_candidate_without_a_run_has_the_last_baseline_run_before_it() -> None:
+def test_a_candidate_without_a_run_has_the_last_baseline_run_before_it():
     doc = in_turns(("baseline", 0.9), ("compile", 0.9), ("baseline", 0.9))
 
     assert ([2], [0]) == orders(doc, "second")
 
 
-def test_a_second_candidate_is_not_compared_with_the_weeks_of_the_first() -> None:
+def test_a_second_candidate_is_not_compared_with_the_weeks_of_the_first():
     """The metric rises by 1.5 margins while the first is rejected; the second loses 1.2.
 
     Against all baseline runs of the trial it would lose less than a third of a margin.
@@ -82,7 +82,7 @@ def test_a_second_candidate_is_not_compared_with_the_weeks_of_the_first() -> Non
     assert compared.difference < -0.75 * MARGIN
 
 
-def test_runs_of_one_seed_are_one_run() -> None:
+def test_runs_of_one_seed_are_one_run():
     doc = document(metrics=GOOD, policy={"quality_runs": "canary"})
     for name in GOOD:
         for run in runs(doc, name):
@@ -94,7 +94,7 @@ def test_runs_of_one_seed_are_one_run() -> None:
     assert "compile and baseline repeat a seed" in words(decision)
 
 
-def test_runs_of_one_seed_on_new_data_are_replicates() -> None:
+def test_runs_of_one_seed_on_new_data_are_replicates():
     doc = document(metrics=GOOD, policy={"quality_runs": "canary"})
     once = judge(doc)
     for name in GOOD:
@@ -107,7 +107,7 @@ def test_runs_of_one_seed_on_new_data_are_replicates() -> None:
     assert "seeds_repeated" not in codes(judge(doc))
 
 
-def test_productions_own_runs_may_repeat_a_seed_and_count_once() -> None:
+def test_productions_own_runs_may_repeat_a_seed_and_count_once():
     doc = document(metrics={"baseline": GOOD["baseline"], "compile": GOOD["compile"][:2]})
     for run in runs(doc, "baseline"):
         run.update(seed=42, mode="production")
@@ -124,7 +124,7 @@ def orders_of_baseline(doc: dict[str, Any]) -> list[int]:
 
 
 @pytest.mark.parametrize("seed", [None, 17])
-def test_runs_without_a_seed_count(seed: int | None) -> None:
+def test_runs_without_a_seed_count(seed):
     doc = document(metrics=GOOD)
     for name in GOOD:
         for run in runs(doc, name)[1:]:
@@ -135,9 +135,7 @@ def test_runs_without_a_seed_count(seed: int | None) -> None:
 
 
 @given(more=st.lists(st.floats(0.85, 0.95), min_size=1, max_size=4), sd=st.floats(0.001, 0.02))
-def test_a_look_is_one_test_whatever_baseline_runs_come_after_it(
-    more: list[float], sd: float
-) -> None:
+def test_a_look_is_one_test_whatever_baseline_runs_come_after_it(more, sd):
     ours, theirs = sample(3, 0.9, sd), sample(3, 0.9, sd)
     turns = [turn for pair in zip(theirs, ours, strict=True)
              for turn in zip(("baseline", "compile"), pair, strict=True)]  # fmt: skip
@@ -148,7 +146,7 @@ def test_a_look_is_one_test_whatever_baseline_runs_come_after_it(
     assert held[0] == held[1]
 
 
-def test_a_round_that_completes_a_look_begins_with_the_baseline_else_the_last_arm_goes_on() -> None:
+def test_a_round_that_completes_a_look_begins_with_the_baseline_else_the_last_arm_goes_on():
     doc, names = in_turns(("baseline", 0.9), ("compile", 0.9 - MARGIN / 3)), []
     values = {"baseline": iter(sample(9, 0.9, MARGIN)), "compile": iter(sample(9, 0.9, MARGIN))}
     for _ in range(7):
@@ -163,7 +161,7 @@ def test_a_round_that_completes_a_look_begins_with_the_baseline_else_the_last_ar
     assert ["bc", "bc", "cb", "bc", "cb", "bc", "bc"] == names
 
 
-def test_asked_after_every_single_run_the_arms_take_the_same_turns() -> None:
+def test_asked_after_every_single_run_the_arms_take_the_same_turns():
     doc, names = in_turns(("baseline", 0.9), ("compile", 0.9 - MARGIN / 3)), ""
     values = {"baseline": iter(sample(9, 0.9, MARGIN)), "compile": iter(sample(9, 0.9, MARGIN))}
     for order in range(2, 14):

@@ -7,7 +7,7 @@ import pytest
 from compilegate.domain import console
 
 
-def test_each_link_names_region_and_thing() -> None:
+def test_each_link_names_region_and_thing():
     home = "https://eu-west-1.console.aws.amazon.com"
     logs = "log-groups/log-group/$252Faws$252Fsagemaker$252FTrainingJobs"
     arn = "arn:aws:states:eu-west-1:123456789012:execution:cg:bert-1"
@@ -35,5 +35,5 @@ def test_each_link_names_region_and_thing() -> None:
         ("us-gov-west-1", "https://us-gov-west-1.console.amazonaws-us-gov.com/"),
     ],
 )
-def test_other_partitions_have_consoles_of_their_own(region: str, host: str) -> None:
+def test_other_partitions_have_consoles_of_their_own(region, host):
     assert console.training_job(region, "x").startswith(host)

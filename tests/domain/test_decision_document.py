@@ -85,29 +85,29 @@ def leaves(value: Any, key: str = "") -> Iterator[tuple[str, Any]]:
         yield key, value
 
 
-def test_its_keys_are_exactly_the_contracts(decided: dict[str, Any]) -> None:
+def test_its_keys_are_exactly_the_contracts(decided):
     assert KEYS == list(decided)
     assert 1 == decided["schema"]
     assert {"name", "action"} == set(decided["flag"])
     assert all({"code", "arm", "message"} == set(reason) for reason in decided["reasons"])
 
 
-def test_figures_have_at_most_ten_significant_digits(decided: dict[str, Any]) -> None:
+def test_figures_have_at_most_ten_significant_digits(decided):
     for key, value in leaves(decided):
         if isinstance(value, float):
             assert float(f"{value:.{SIGNIFICANT_DIGITS}g}") == value, key
 
 
-def test_it_is_strict_json_that_reads_back_as_itself(decided: dict[str, Any]) -> None:
+def test_it_is_strict_json_that_reads_back_as_itself(decided):
     assert decided == json.loads(json.dumps(decided, allow_nan=False))
 
 
-def test_every_verdict_has_a_flag_action_and_an_exit_code() -> None:
+def test_every_verdict_has_a_flag_action_and_an_exit_code():
     assert set(Verdict) == set(FLAG_ACTIONS) == set(EXIT_CODES) == set(ENDED)
     assert ENDED == {str(verdict): code for verdict, code in EXIT_CODES.items()}
 
 
-def test_only_proof_switches_on_and_only_proof_switches_off() -> None:
+def test_only_proof_switches_on_and_only_proof_switches_off():
     def verdicts(action: FlagAction) -> set[Verdict]:
         return {verdict for verdict, own in FLAG_ACTIONS.items() if own is action}
 
@@ -115,7 +115,7 @@ def test_only_proof_switches_on_and_only_proof_switches_off() -> None:
     assert {Verdict.STAY_OFF, Verdict.REVERT, Verdict.INELIGIBLE} == verdicts(FlagAction.DISABLE)
 
 
-def test_a_figure_that_a_job_could_not_measure_is_unknown_not_nan() -> None:
+def test_a_figure_that_a_job_could_not_measure_is_unknown_not_nan():
     doc = document(metrics=GOOD)
     arm(doc)["runs"][0].update(peak_memory_gib=math.nan, compiler={"graphs": math.inf})
     figures = judge(doc).to_dict(FLAG)["arms"][1]
@@ -124,16 +124,16 @@ def test_a_figure_that_a_job_could_not_measure_is_unknown_not_nan() -> None:
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
-def test_what_is_not_a_number_is_rounded_to_unknown(value: float) -> None:
+def test_what_is_not_a_number_is_rounded_to_unknown(value):
     assert {"a": [None, 1]} == rounded({"a": (value, 1)})
 
 
-def test_ten_digits_of_any_size_are_kept() -> None:
+def test_ten_digits_of_any_size_are_kept():
     assert [1.23456789e-20, 123456789000.0, 7] == rounded([1.23456789e-20, 123456789000.0, 7])
     assert 0.3333333333 == rounded(1 / 3)
 
 
-def test_evidence_nested_beyond_reading_is_invalid() -> None:
+def test_evidence_nested_beyond_reading_is_invalid():
     nested: list[Any] = []
     for _ in range(5000):
         nested = [nested]
@@ -142,13 +142,9 @@ def test_evidence_nested_beyond_reading_is_invalid() -> None:
         judge({**document(metrics=GOOD), "note": nested})
 
 
-def test_a_figure_beyond_arithmetic_is_invalid_evidence_not_a_crash() -> None:
+def test_a_figure_beyond_arithmetic_is_invalid_evidence_not_a_crash():
     doc = document(metrics=GOOD)
     arm(doc, "baseline")["runs"][0]["compile_seconds"] = 1e308
 
     with pytest.raises(InvalidEvidenceError, match="out of range"):
         judge(doc)
-
-
-def test_the_figures_that_these_tests_go_by() -> None:
-    assert 10 == SIGNIFICANT_DIGITS

@@ -99,9 +99,7 @@ NETWORKS: list[tuple[dict[str, Any], tuple[Demand, ...], list[str]]] = [
 
 
 @pytest.mark.parametrize(("changes", "demands", "expected"), NETWORKS)
-def test_a_network_gets_exactly_these_reasons(
-    changes: dict[str, Any], demands: tuple[Demand, ...], expected: list[str]
-) -> None:
+def test_a_network_gets_exactly_these_reasons(changes, demands, expected):
     network = replace(SOUND, **changes)
     codes = [one.code for one in examine_network(network, demands)]
 
@@ -109,14 +107,14 @@ def test_a_network_gets_exactly_these_reasons(
     assert [*expected, *noted] == codes
 
 
-def test_a_closed_group_is_a_warning_where_no_job_of_several_instances_is_named() -> None:
+def test_a_closed_group_is_a_warning_where_no_job_of_several_instances_is_named():
     network = replace(SOUND, **group(inbound=()))
     severities = [examine_network(network, demands)[0].severity for demands in ((), (PAIR,))]
 
     assert [Severity.WARN, Severity.BLOCK] == severities
 
 
-def test_reasons_name_what_is_concerned() -> None:
+def test_reasons_name_what_is_concerned():
     sts = Endpoint("sts", is_gateway=False, private_dns=True)
     network = replace(SOUND, endpoints=(S3, sts), **free(3, 1))
     small, note = examine_network(network, (PAIR,))
@@ -159,20 +157,20 @@ VPC = VpcSetting(("subnet-1",), ("sg-1",))
         (examine_setting(VPC, None), "vpc_not_deployed", "subnet-1, sg-1, but no VPC"),
     ],
 )  # fmt: skip
-def test_an_account_gets_this_reason(reasons: Any, expected: str | None, message: str) -> None:
+def test_an_account_gets_this_reason(reasons, expected, message):
     (reason,) = [*reasons] or [None]
 
     assert expected == (reason and reason.code)
     assert reason is None or message in reason.message
 
 
-def test_every_code_has_the_same_keys_and_a_severity() -> None:
+def test_every_code_has_the_same_keys_and_a_severity():
     for code, says in sentences(FILE).items():
         assert ["severity", "field", "message", "fix", "source"] == list(says), code
         assert all(says.values()) and Severity(says["severity"])
 
 
-def test_functions_need_a_way_to_every_service_that_they_call() -> None:
+def test_functions_need_a_way_to_every_service_that_they_call():
     closed = replace(SOUND, endpoints=(S3, Endpoint("ssm", False, private_dns=True)))
 
     def missing(network: Network, *, makes_roles: bool, keeps_logs: bool = False) -> list[str]:
@@ -200,8 +198,8 @@ IPSEC = (Permission("udp", 500, 500, ("sg-1",)), Permission("50", groups=("sg-1"
     ],
 )
 def test_encryption_between_instances_needs_its_protocols_in_both_directions(
-    inbound: tuple[Permission, ...], outbound: tuple[Permission, ...], demand: Demand, closed: bool
-) -> None:
+    inbound, outbound, demand, closed
+):
     network = replace(SOUND, groups=(SecurityGroup("sg-1", "vpc-1", inbound, outbound),))
     codes = [one.code for one in examine_network(network, [demand], encrypted=True)]
 

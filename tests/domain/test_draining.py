@@ -50,7 +50,7 @@ WAITING, TRAINING = RUNS[RunPhase.WAITING], RUNS[RunPhase.TRAINING]
         "jobs of a running execution or stopping", "locks after the deployment's own clean-up",
     ],
 )  # fmt: skip
-def test_what_a_drain_stops_and_cleans_up(work: Work, stop_jobs: bool, steps: DrainSteps) -> None:
+def test_what_a_drain_stops_and_cleans_up(work, stop_jobs, steps):
     assert steps == next_steps(work, stop_jobs=stop_jobs)
 
 
@@ -63,13 +63,11 @@ def test_what_a_drain_stops_and_cleans_up(work: Work, stop_jobs: bool, steps: Dr
         (("p0", "p1"), ("p0",), RunPhase.RECORDING),
     ],
 )
-def test_a_run_without_a_job_waits_for_capacity_or_for_its_record(
-    jobs: tuple[str, ...], without_capacity: tuple[str, ...], phase: RunPhase
-) -> None:
+def test_a_run_without_a_job_waits_for_capacity_or_for_its_record(jobs, without_capacity, phase):
     assert phase is phase_between_jobs(jobs, without_capacity)
 
 
-def test_anything_in_progress_and_any_lock_is_not_idle() -> None:
+def test_anything_in_progress_and_any_lock_is_not_idle():
     assert Work().idle
     for some in (
         Work(trials=(TRIAL,)),
@@ -80,7 +78,7 @@ def test_anything_in_progress_and_any_lock_is_not_idle() -> None:
         assert not some.idle
 
 
-def test_the_newest_mark_holds_and_an_unreadable_one_lets_nothing_start() -> None:
+def test_the_newest_mark_holds_and_an_unreadable_one_lets_nothing_start():
     on, off = DrainMark(1, True, 10, "ada", ("a",)), DrainMark(2, False, 20, "bo")
 
     assert NEVER == latest_mark([read({"kind": "sweep"})])
@@ -91,13 +89,9 @@ def test_the_newest_mark_holds_and_an_unreadable_one_lets_nothing_start() -> Non
 
 
 @pytest.mark.parametrize("lost", ["drained", "version"])
-def test_a_damaged_mark_lets_nothing_start_whichever_holds(lost: str) -> None:
+def test_a_damaged_mark_lets_nothing_start_whichever_holds(lost):
     entry = DrainMark(1, True, 10, "ada").to_entry()
     del entry[lost]
 
     with pytest.raises(UnreadableRecordError, match="drain"):
         latest_mark([read(entry), DrainMark(2, False, 20, "bo")])
-
-
-def test_the_figures_that_these_tests_go_by() -> None:
-    assert 60.0 == CLEAN_UP_SECONDS

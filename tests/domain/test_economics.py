@@ -46,7 +46,7 @@ speedups = st.floats(1.01, 10)
         (None, payback_days(1000, 0)),
     ],
 )
-def test_a_figure_is_what_it_is_by_hand(expected: float | None, got: float | None) -> None:
+def test_a_figure_is_what_it_is_by_hand(expected, got):
     assert got == (None if expected is None else pytest.approx(expected))
 
 
@@ -61,8 +61,8 @@ def test_a_figure_is_what_it_is_by_hand(expected: float | None, got: float | Non
     ],
 )
 def test_a_measured_saving_carries_its_interval_and_pays_the_trial_back(
-    speedup: float, interval: Range | None, trial: float, price_ratio: float, expected: Saving
-) -> None:
+    speedup, interval, trial, price_ratio, expected
+):
     """Of two runs a week at 100 USD."""
     saving = saving_from_speedup(
         usd_per_run=100, runs_per_week=2, speedup=speedup, interval=interval, trial=trial,
@@ -78,14 +78,14 @@ def test_a_measured_saving_carries_its_interval_and_pays_the_trial_back(
 
 
 @given(overhead=st.floats(0.1, 1e4), speedup=speedups)
-def test_at_break_even_both_arms_take_equally_long(overhead: float, speedup: float) -> None:
+def test_at_break_even_both_arms_take_equally_long(overhead, speedup):
     length = break_even_seconds(overhead, speedup)
 
     assert length is not None
     assert pytest.approx(length, rel=1e-9) == overhead + length / speedup
 
 
-def test_a_longer_run_gains_what_its_steady_steps_gain_less_the_overhead() -> None:
+def test_a_longer_run_gains_what_its_steady_steps_gain_less_the_overhead():
     """90 s of overhead at 1.5x: 3,600 s take 90 + 2,400 s, and 270 s as long as without."""
     hour = at_length(3600, 1.5, (1.25, 2.0), 90)
 
@@ -97,9 +97,7 @@ def test_a_longer_run_gains_what_its_steady_steps_gain_less_the_overhead() -> No
 
 
 @given(annual=amounts, hours=st.floats(0.01, 100), speedup=speedups, overhead=st.floats(0, 1e4))
-def test_a_saving_begins_at_the_break_even(
-    annual: float, hours: float, speedup: float, overhead: float
-) -> None:
+def test_a_saving_begins_at_the_break_even(annual, hours, speedup, overhead):
     length = break_even_seconds(overhead, speedup)
     assert length is not None
     saved = annual_saving_usd(annual, hours, speedup, overhead)

@@ -19,7 +19,7 @@ from compilegate.domain.eligibility.payoff import most_trial_usd
 from compilegate.domain.planning.plan import Plan, plan_trial
 from compilegate.domain.reasons import Reason, Severity
 from compilegate.domain.workload.file import parse_workload
-from compilegate.domain.workload.model import Candidate, Framework, Profile, Schedule, Workload
+from compilegate.domain.workload.model import Candidate, Framework, Profile, Schedule
 from compilegate.facts import load_facts
 from tests.domain.workload_builder import (
     ARTICLE,
@@ -57,20 +57,18 @@ SHIPPED = {
 DOLLARS = ("annual_training_usd", "plausible_annual_saving_usd", "trial_usd", "payback_days")
 
 
-def test_every_shipped_workload_has_its_verdict_here() -> None:
+def test_every_shipped_workload_has_its_verdict_here():
     assert set(SHIPPED) == {file.stem for file in WORKLOADS.glob("*.yaml")}
 
 
 @pytest.mark.parametrize(("name", "verdict"), SHIPPED.items())
-def test_a_shipped_workload_gets_its_verdict(name: str, verdict: str) -> None:
+def test_a_shipped_workload_gets_its_verdict(name, verdict):
     document = yaml.safe_load((WORKLOADS / f"{name}.yaml").read_text(encoding="utf-8"))
 
     assert verdict == check(parse_workload(document)).verdict
 
 
-def test_the_vendors_example_is_ineligible_for_its_compiler_and_eligible_for_torch_compile() -> (
-    None
-):
+def test_the_vendors_example_is_ineligible_for_its_compiler_and_eligible_for_torch_compile():
     eligibility = check(ARTICLE)
     managed, compiled = eligibility.candidates
 
@@ -81,7 +79,7 @@ def test_the_vendors_example_is_ineligible_for_its_compiler_and_eligible_for_tor
     }
 
 
-def test_the_nearest_valid_configurations_are_spelled_out_as_lines_of_a_candidate() -> None:
+def test_the_nearest_valid_configurations_are_spelled_out_as_lines_of_a_candidate():
     fix = check(ARTICLE).candidates[0].reasons[0].fix
 
     same, pair = (yaml.safe_load(lines) for lines in configurations(fix))
@@ -109,8 +107,8 @@ def configurations(fix: str) -> list[str]:
     ids=lambda workload: workload.framework.name,
 )  # fmt: skip
 def test_a_candidate_with_a_configuration_that_is_spelled_out_may_be_tried(
-    workload: Workload,
-) -> None:
+    workload,
+):
     reasons = check(change(workload, candidates=(MANAGED,))).candidates[0].reasons
     (fix,) = [reason.fix for reason in reasons if reason.code == "version_unsupported"]
 
@@ -134,9 +132,7 @@ def test_a_candidate_with_a_configuration_that_is_spelled_out_may_be_tried(
     ],
     ids=["measured", "at the worst break-even", "above it"],
 )
-def test_a_run_must_exceed_its_break_even(
-    workload: Workload, verdict: str, severity: str | None, minutes: tuple[float, ...]
-) -> None:
+def test_a_run_must_exceed_its_break_even(workload, verdict, severity, minutes):
     eligibility = check(workload)
     economics = eligibility.to_dict()["economics"]
 
@@ -148,13 +144,13 @@ def test_a_run_must_exceed_its_break_even(
     )
 
 
-def test_the_workload_is_as_good_as_its_best_candidate() -> None:
+def test_the_workload_is_as_good_as_its_best_candidate():
     eligibility = check(change(SOUND, candidates=(MANAGED, COMPILE)))
 
     assert ("ineligible", "eligible") == (eligibility.candidates[0].verdict, eligibility.verdict)
 
 
-def test_the_document_is_the_contracts() -> None:
+def test_the_document_is_the_contracts():
     document = json.loads(json.dumps(check(change(ARTICLE, shapes__static=False)).to_dict()))
 
     assert {"workload", "verdict", "candidates", "reasons", "economics"} <= set(document)
@@ -165,7 +161,7 @@ def test_the_document_is_the_contracts() -> None:
     assert {*DOLLARS, "break_even_run_minutes", "prices_as_of"} <= set(document["economics"])
 
 
-def test_economics_of_the_article_are_those_of_its_schedule() -> None:
+def test_economics_of_the_article_are_those_of_its_schedule():
     economics = check(ARTICLE).to_dict()["economics"]
 
     assert pytest.approx(152455.68) == economics["annual_training_usd"]
@@ -183,7 +179,7 @@ def test_economics_of_the_article_are_those_of_its_schedule() -> None:
     [(Profile(0.9, 0.05, 0.10), 1.3953), (Profile(0.3, 0.3, 0.0), 1.3043),
      (Profile(gpu_utilization=0.3), None)],
 )  # fmt: skip
-def test_only_waiting_bounds_the_speedup(profile: Profile, largest: float | None) -> None:
+def test_only_waiting_bounds_the_speedup(profile, largest):
     """One over the share that waits, plus the rest over 1.5."""
     economics = check(change(ARTICLE, profile=profile)).economics
 
@@ -191,14 +187,14 @@ def test_only_waiting_bounds_the_speedup(profile: Profile, largest: float | None
     assert (largest is None) == ("largest_speedup" in economics.unknown)
 
 
-def test_a_speedup_that_no_candidate_can_reach_never_pays_back() -> None:
+def test_a_speedup_that_no_candidate_can_reach_never_pays_back():
     economics = check(change(SOUND, policy__min_mean_speedup=2.0)).economics
 
     assert economics.payback_days is None
     assert "policy.min_mean_speedup" in economics.unknown["payback_days"]
 
 
-def test_an_unknown_price_leaves_the_dollars_empty_with_the_reason() -> None:
+def test_an_unknown_price_leaves_the_dollars_empty_with_the_reason():
     unpriced = change(SOUND, training__instance_type="ml.g6e.48xlarge")
     economics = check(unpriced).to_dict()["economics"]
     priced = check(unpriced, prices={"ml.g6e.48xlarge": 10.0}).economics
@@ -208,7 +204,7 @@ def test_an_unknown_price_leaves_the_dollars_empty_with_the_reason() -> None:
     assert pytest.approx(10 * 6 * 3 * 52) == priced.annual_training_usd
 
 
-def test_a_workload_without_a_graph_has_costs_but_no_saving() -> None:
+def test_a_workload_without_a_graph_has_costs_but_no_saving():
     economics = check(XGBOOST).to_dict()["economics"]
 
     assert economics["annual_training_usd"] > 0
@@ -216,7 +212,7 @@ def test_a_workload_without_a_graph_has_costs_but_no_saving() -> None:
     assert "plausible_annual_saving_usd" in economics["unknown"]
 
 
-def test_what_the_managed_compiler_could_save_pays_for_compiling_in_every_run() -> None:
+def test_what_the_managed_compiler_could_save_pays_for_compiling_in_every_run():
     economics = check(PYTORCH_XLA).economics  # six hours; no cache between jobs
     saving, annual = economics.plausible_annual_saving_usd, economics.annual_training_usd
 
@@ -225,7 +221,7 @@ def test_what_the_managed_compiler_could_save_pays_for_compiling_in_every_run() 
     assert pytest.approx(annual * (1 - 1 / 1.5 - 900 / 21600)) == saving.high
 
 
-def test_prices_of_another_region_are_named() -> None:
+def test_prices_of_another_region_are_named():
     economics = check(SOUND, region="eu-west-1").economics.to_dict()
 
     assert ("us-west-2", "eu-west-1") == (economics["prices_region"], economics["region"])
@@ -233,9 +229,7 @@ def test_prices_of_another_region_are_named() -> None:
 
 @given(workload=workloads, region=st.sampled_from(["us-east-1", "cn-north-1", "mars-1"]))
 @quick
-def test_any_workload_gets_an_answer_that_agrees_with_its_reasons(
-    workload: Workload, region: str
-) -> None:
+def test_any_workload_gets_an_answer_that_agrees_with_its_reasons(workload, region):
     eligibility = check(workload, region=region)
 
     json.dumps(eligibility.to_dict(), allow_nan=False)
@@ -247,7 +241,7 @@ def test_any_workload_gets_an_answer_that_agrees_with_its_reasons(
 
 @given(workload=workloads, factor=st.floats(0.1, 10))
 @quick
-def test_dollars_scale_with_prices(workload: Workload, factor: float) -> None:
+def test_dollars_scale_with_prices(workload, factor):
     """A cap on the trial would leave more candidates out where prices are higher."""
     workload = change(workload, policy__max_trial_usd=1e9)
     types = {workload.training.instance_type, *load_facts().instances}
@@ -267,7 +261,7 @@ def test_dollars_scale_with_prices(workload: Workload, factor: float) -> None:
 
 @given(workload=workloads)
 @quick
-def test_the_plausible_saving_never_exceeds_the_spend(workload: Workload) -> None:
+def test_the_plausible_saving_never_exceeds_the_spend(workload):
     economics = check(workload).economics
     saving = economics.plausible_annual_saving_usd
 
@@ -278,9 +272,7 @@ def test_the_plausible_saving_never_exceeds_the_spend(workload: Workload) -> Non
 
 @given(workload=workloads, longer=st.floats(1.0, 100.0))
 @quick
-def test_a_longer_run_is_never_too_short_where_a_shorter_one_is_not(
-    workload: Workload, longer: float
-) -> None:
+def test_a_longer_run_is_never_too_short_where_a_shorter_one_is_not(workload, longer):
     hours = workload.schedule.run_hours * longer
     short, long = check(workload), check(change(workload, schedule__run_hours=hours))
 
@@ -291,7 +283,7 @@ def test_a_longer_run_is_never_too_short_where_a_shorter_one_is_not(
 
 @given(workload=workloads)
 @quick
-def test_what_a_run_must_exceed_lies_between_warm_and_cold(workload: Workload) -> None:
+def test_what_a_run_must_exceed_lies_between_warm_and_cold(workload):
     economics = check(workload).economics
     limits = economics.break_even
 
@@ -303,7 +295,7 @@ def test_what_a_run_must_exceed_lies_between_warm_and_cold(workload: Workload) -
 
 @given(workload=mostly_sound)
 @quick
-def test_check_and_plan_never_contradict_each_other(workload: Workload) -> None:
+def test_check_and_plan_never_contradict_each_other(workload):
     eligibility = check(workload)
     plan = plan_trial(workload, eligibility.choice, load_facts(), region="us-east-1")
     codes = {r.code for r in eligibility.reasons}
@@ -321,7 +313,7 @@ def test_check_and_plan_never_contradict_each_other(workload: Workload) -> None:
 
 @given(workload=mostly_sound)
 @quick
-def test_no_trial_is_expected_to_cost_more_than_the_quick_bound(workload: Workload) -> None:
+def test_no_trial_is_expected_to_cost_more_than_the_quick_bound(workload):
     for index, candidate in enumerate(workload.candidates):
         place = f"candidates[{index}]"
         job = CandidateJob(workload, candidate, place, load_facts(), "us-east-1")
@@ -329,14 +321,14 @@ def test_no_trial_is_expected_to_cost_more_than_the_quick_bound(workload: Worklo
         assert (job.trial_usd or 0.0) <= most_trial_usd(job)
 
 
-def test_a_first_compilation_of_days_is_within_the_bound_too() -> None:
+def test_a_first_compilation_of_days_is_within_the_bound_too():
     slow = change(SOUND, profile=Profile(compile_seconds=1, compile_seconds_cold=1e6))
     job = CandidateJob(slow, COMPILE, "candidates[0]", load_facts(), "us-east-1")
 
     assert 1e6 / 3600 * 20.36 < (job.trial_usd or 0.0) <= most_trial_usd(job)
 
 
-def test_the_refusal_of_a_trial_names_each_blocking_reason_once_and_of_no_arm() -> None:
+def test_the_refusal_of_a_trial_names_each_blocking_reason_once_and_of_no_arm():
     eligibility = check(change(SOUND, schedule__run_hours=0.001))
     decision = eligibility.refusal(workload="bert-docs", trial="t")
 

@@ -98,9 +98,7 @@ SAYS: list[tuple[str, Workload, str, str]] = [
 
 
 @pytest.mark.parametrize(("code", "workload", "message", "fix"), SAYS, ids=[row[0] for row in SAYS])
-def test_a_reason_gives_its_figures_and_names(
-    code: str, workload: Workload, message: str, fix: str
-) -> None:
+def test_a_reason_gives_its_figures_and_names(code, workload, message, fix):
     reason = reason_of(workload, code)
 
     assert message in reason.message
@@ -120,7 +118,7 @@ def test_a_reason_gives_its_figures_and_names(
         ("image_unpatched", with_candidates(MANAGED), "candidates[0].compiler"),
     ],
 )  # fmt: skip
-def test_a_reason_names_the_field_to_change(code: str, workload: Workload, field: str) -> None:
+def test_a_reason_names_the_field_to_change(code, workload, field):
     assert field == reason_of(workload, code).field
 
 
@@ -143,11 +141,11 @@ def test_a_reason_names_the_field_to_change(code: str, workload: Workload, field
     ],
     ids=["order", "idle-unexplained", "idle-explained", "ported", "loose", "other-kind", "trees"],
 )  # fmt: skip
-def test_a_candidate_gets_exactly_these_reasons(workload: Workload, expected: list[str]) -> None:
+def test_a_candidate_gets_exactly_these_reasons(workload, expected):
     assert expected == list(severities(check(workload)))
 
 
-def test_no_control_is_announced_whose_name_another_candidate_has() -> None:
+def test_no_control_is_announced_whose_name_another_candidate_has():
     taken = replace(COMPILE, name="managed-native")
     first = check(with_candidates(PAIR, taken)).candidates[0].reasons
     (reason,) = (reason for reason in first if reason.code == "framework_downgrade")
@@ -155,7 +153,7 @@ def test_no_control_is_announced_whose_name_another_candidate_has() -> None:
     assert "managed-native" not in reason.fix
 
 
-def test_a_candidate_that_cannot_run_does_not_make_its_twin_ineligible() -> None:
+def test_a_candidate_that_cannot_run_does_not_make_its_twin_ineligible():
     workload = change(SOUND, framework=Framework("pytorch", "2.1.0"), candidates=(SMDDP, DDP))
 
     assert ["ineligible", "eligible"] == [one.verdict for one in check(workload).candidates]
@@ -164,7 +162,7 @@ def test_a_candidate_that_cannot_run_does_not_make_its_twin_ineligible() -> None
 @pytest.mark.parametrize(
     ("margin", "wide"), [(0.005, False), (0.4, False), (0.5, True), (5.0, True)]
 )
-def test_a_margin_of_half_the_metric_is_doubted(margin: float, wide: bool) -> None:
+def test_a_margin_of_half_the_metric_is_doubted(margin, wide):
     codes = [reason.code for reason in check(change(SOUND, quality__margin=margin)).reasons]
 
     assert wide == ("margin_wide" in codes)
@@ -182,7 +180,7 @@ def test_a_margin_of_half_the_metric_is_doubted(margin: float, wide: bool) -> No
     ],
     ids=["a baseline of the same versions", "a managed compiler of a newer version"],
 )  # fmt: skip
-def test_an_own_image_fills_a_gap_of_the_matrix(base: Workload, image: OwnImage) -> None:
+def test_an_own_image_fills_a_gap_of_the_matrix(base, image):
     uri = "123456789012.dkr.ecr.us-east-1.amazonaws.com/team/train:1"
     facts = load_facts().overridden(FactOverrides(images=(replace(image, uri=uri),)))
 
@@ -200,9 +198,7 @@ def test_an_own_image_fills_a_gap_of_the_matrix(base: Workload, image: OwnImage)
     ],
 )
 @pytest.mark.parametrize("region", ["us-east-1", "cn-north-1"])
-def test_torch_compile_is_advised_only_where_it_runs(
-    workload: Workload, names: set[str], region: str
-) -> None:
+def test_torch_compile_is_advised_only_where_it_runs(workload, names, region):
     reasons = check(workload, region=region).candidates[0].reasons
     fixes = " ".join(reason.fix for reason in reasons)
 

@@ -185,7 +185,7 @@ CASES: list[Case] = [
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case[2]}-{case[3]}")
-def test_a_workload_gets_this_reason_and_this_verdict(case: Case) -> None:
+def test_a_workload_gets_this_reason_and_this_verdict(case):
     workload, changes, code, severity, verdict = case
 
     eligibility = check(change(workload, **changes))
@@ -196,7 +196,7 @@ def test_a_workload_gets_this_reason_and_this_verdict(case: Case) -> None:
         assert all((reason.field, reason.message, reason.fix, reason.source))
 
 
-def test_a_sound_workload_has_no_reasons() -> None:
+def test_a_sound_workload_has_no_reasons():
     eligibility = check(SOUND)
 
     assert ("eligible", ()) == (eligibility.verdict, eligibility.reasons)
@@ -240,5 +240,5 @@ def test_a_sound_workload_has_no_reasons() -> None:
          "warmup_unscaled"),
     ],
 )  # fmt: skip
-def test_a_rule_gives_no_reason_below_its_threshold(changes: dict[str, Any], code: str) -> None:
+def test_a_rule_gives_no_reason_below_its_threshold(changes, code):
     assert code not in severities(check(change(SOUND, **changes)))

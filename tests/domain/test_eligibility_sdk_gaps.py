@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from compilegate.domain.errors import InvalidInputError
-from compilegate.domain.facts import CompilerImage
 from compilegate.domain.workload.file import parse_workload
 from compilegate.domain.workload.model import Candidate, Framework, InstanceGroup, Workload
 from compilegate.facts import load_facts, read
@@ -143,16 +142,14 @@ MORE: list[tuple[Workload, str, str]] = [
     ("workload", "region", "code"), [*(gap[1:] for gap in GAPS), *MORE],
     ids=lambda value: value if isinstance(value, str) else "",
 )  # fmt: skip
-def test_what_sdk_and_documentation_get_wrong_is_blocked(
-    workload: Workload, region: str, code: str
-) -> None:
+def test_what_sdk_and_documentation_get_wrong_is_blocked(workload, region, code):
     eligibility = check(workload, region=region)
 
     assert "block" == severities(eligibility).get(code)
     assert "ineligible" == eligibility.candidates[0].verdict
 
 
-def test_every_gap_on_file_has_its_check() -> None:
+def test_every_gap_on_file_has_its_check():
     words = [*(gap[0] for gap in GAPS), *NOT_EXPRESSIBLE]
     rows = [row["text"] for row in read("sdk_gaps")["rows"]]
 
@@ -165,7 +162,7 @@ def test_every_gap_on_file_has_its_check() -> None:
     [("distribution", "torchxla"), ("distribution", "multi_worker_mirrored_strategy"),
      ("instance_type", "local_gpu"), ("instance_type", "local")],
 )  # fmt: skip
-def test_the_parser_refuses_words_of_the_sdk(key: str, value: str) -> None:
+def test_the_parser_refuses_words_of_the_sdk(key, value):
     document = PYTORCH_XLA.to_dict()
     document["training"][key] = value
 
@@ -174,9 +171,7 @@ def test_the_parser_refuses_words_of_the_sdk(key: str, value: str) -> None:
 
 
 @pytest.mark.parametrize(("documented", "existing"), [("2.9.1", "2.9.2"), ("2.10.0", "2.10.1")])
-def test_a_version_of_the_documentation_alone_names_the_one_that_exists(
-    documented: str, existing: str
-) -> None:
+def test_a_version_of_the_documentation_alone_names_the_one_that_exists(documented, existing):
     eligibility = check(change(TENSORFLOW, framework=Framework("tensorflow", documented)))
     reasons = eligibility.candidates[0].reasons
     (fix,) = [reason.fix for reason in reasons if reason.code == "version_unsupported"]
@@ -188,7 +183,7 @@ def test_a_version_of_the_documentation_alone_names_the_one_that_exists(
 
 
 @pytest.mark.parametrize("version", ["2.9.2", "2.10.1", "2.11.0"])
-def test_tensorflow_runs_with_and_without_the_compiler_in_the_same_image(version: str) -> None:
+def test_tensorflow_runs_with_and_without_the_compiler_in_the_same_image(version):
     framework = Framework("tensorflow", version)
     uris = {
         load_facts().image(framework, compiler=compiler, region="us-east-1").uri
@@ -201,7 +196,7 @@ def test_tensorflow_runs_with_and_without_the_compiler_in_the_same_image(version
 @pytest.mark.parametrize(
     "row", load_facts().managed.images, ids=lambda row: f"{row.framework}-{row.version}"
 )
-def test_a_row_of_the_matrix_may_be_tried_where_it_has_a_baseline(row: CompilerImage) -> None:
+def test_a_row_of_the_matrix_may_be_tried_where_it_has_a_baseline(row):
     framework = Framework(row.framework, row.version, row.transformers, row.python)
     codes = severities(check(change(TRCOMP, framework=framework)))
     blocks = {code for code, severity in codes.items() if severity == "block"}
@@ -213,7 +208,7 @@ def test_a_row_of_the_matrix_may_be_tried_where_it_has_a_baseline(row: CompilerI
 @pytest.mark.parametrize(
     "region", ["cn-north-1", "us-gov-west-1", "us-gov-east-1", "us-iso-east-1"]
 )
-def test_no_row_of_the_matrix_runs_outside_the_commercial_regions(region: str) -> None:
+def test_no_row_of_the_matrix_runs_outside_the_commercial_regions(region):
     for row in load_facts().managed.images:
         framework = Framework(row.framework, row.version, row.transformers, row.python)
         eligibility = check(change(TRCOMP, framework=framework), region=region)

@@ -132,14 +132,14 @@ UNEXAMINED = {
 
 
 @given(st.integers(1, 400), st.data())
-def test_the_bound_is_that_of_clopper_and_pearson(faults: int, data: st.DataObject) -> None:
+def test_the_bound_is_that_of_clopper_and_pearson(faults, data):
     missed = data.draw(st.integers(0, faults))
     expected = stats.binomtest(missed, faults, alternative="less").proportion_ci(0.95).high
 
     assert pytest.approx(expected, rel=1e-9) == upper_bound(missed, faults)
 
 
-def test_no_fault_tried_is_no_bound() -> None:
+def test_no_fault_tried_is_no_bound():
     assert [upper_bound(0, 0), upper_bound(3, 3)] == [1.0, 1.0]
     assert pytest.approx(1 - 0.05 ** (1 / 59), rel=1e-12) == upper_bound(0, 59)
 
@@ -155,9 +155,7 @@ def test_no_fault_tried_is_no_bound() -> None:
         (0, 0.4, 1, 0.4),  # never below what is allowed without a check
     ],
 )
-def test_what_passed_at_both_weights_is_tested_at_a_greater_level(
-    missed: int, alpha: float, candidates: int, level: float
-) -> None:
+def test_what_passed_at_both_weights_is_tested_at_a_greater_level(missed, alpha, candidates, level):
     doc = examined(FIRST, LAST, table=with_class(missed=missed), policy={"alpha": alpha})
     evidence = among(read_evidence(doc), candidates)
     design = design_of(evidence, evidence.candidates[0])
@@ -169,9 +167,7 @@ def test_what_passed_at_both_weights_is_tested_at_a_greater_level(
 
 @pytest.mark.parametrize("weights", ["first", "last"])
 @pytest.mark.parametrize("broken", UNEXAMINED)
-def test_what_was_not_examined_is_judged_as_if_nothing_were_known(
-    broken: str, weights: str
-) -> None:
+def test_what_was_not_examined_is_judged_as_if_nothing_were_known(broken, weights):
     check = UNEXAMINED[broken]
     if isinstance(check, dict) and check.get("weights") == "first":
         check = check | {"weights": weights}
@@ -183,7 +179,7 @@ def test_what_was_not_examined_is_judged_as_if_nothing_were_known(
     assert without_proof(known) == without_proof(unknown)
 
 
-def test_as_many_parts_as_are_read_may_all_pass() -> None:
+def test_as_many_parts_as_are_read_may_all_pass():
     parts, unseen = FIRST["parts"] * 33 + FIRST["parts"][:1], [UNSEEN | {"share": 0.0}] * 100
 
     assert State.PASSED == proof(examined(figures(parts=parts, unseen=unseen), LAST)).state
@@ -202,9 +198,7 @@ STRICT = {"policy": {"equivalence": "strict"}}
         (TABLE, {}, {"compiler": "sagemaker_training_compiler"}),
     ],
 )
-def test_the_check_counts_only_where_faults_of_the_compiler_were_tried(
-    table: Any, keys: Any, overrides: Any
-) -> None:
+def test_the_check_counts_only_where_faults_of_the_compiler_were_tried(table, keys, overrides):
     """One that fails ends the arm there as well, but where policy is strict."""
     failed = State.UNEXAMINED if keys else State.FAILED
     for first, state in ((FIRST, State.UNEXAMINED), (figures("first", HARMFUL), failed)):
@@ -227,7 +221,7 @@ def test_the_check_counts_only_where_faults_of_the_compiler_were_tried(
         ("cuda 9.0", {"cuda.gradients.single": 64.1}, State.UNEXAMINED),
     ],
 )
-def test_bounds_are_those_of_a_kind_of_device(device: str, bounds: Any, state: State) -> None:
+def test_bounds_are_those_of_a_kind_of_device(device, bounds, state):
     """Whether or not faults of the class were tried."""
     failed = figures("first", HARMFUL, **{"class": {**CLASS, "device": device}})
     table = TABLE | {"bounds": TABLE["bounds"] | bounds, "classes": []}
@@ -237,7 +231,7 @@ def test_bounds_are_those_of_a_kind_of_device(device: str, bounds: Any, state: S
 
 
 @pytest.mark.parametrize("weights", ["first", "last"])
-def test_a_check_that_fails_warns_where_policy_is_strict(weights: str) -> None:
+def test_a_check_that_fails_warns_where_policy_is_strict(weights):
     failed = figures(weights, HARMFUL)
     pair = (failed, LAST) if weights == "first" else (FIRST, failed)
     without, warned = judge(examined(FIRST, LAST, **STRICT)), judge(examined(*pair, **STRICT))
@@ -251,7 +245,7 @@ def test_a_check_that_fails_warns_where_policy_is_strict(weights: str) -> None:
 CUDA = {**CLASS, "device": "cuda 9.0"}
 
 
-def test_checks_of_two_classes_are_one_of_neither() -> None:
+def test_checks_of_two_classes_are_one_of_neither():
     rows = [{**one, "faults": 59, "missed": 0, "date": "2026-11-26"} for one in (CLASS, CUDA)]
     bounds = {name.replace("cpu", "cuda"): one for name, one in TABLE["bounds"].items()}
     table = TABLE | {"classes": rows, "bounds": TABLE["bounds"] | bounds}
@@ -269,7 +263,7 @@ def test_checks_of_two_classes_are_one_of_neither() -> None:
 
 
 @pytest.mark.parametrize("worse", [{"revoked_at": "2026-12-01"}, {"missed": 5}, {"faults": 12}])
-def test_of_two_rows_of_a_class_the_worse_one_counts(worse: Any) -> None:
+def test_of_two_rows_of_a_class_the_worse_one_counts(worse):
     row = TABLE["classes"][0]
     for rows in ([row, row | worse], [row | worse, row]):
         doc = examined(FIRST, LAST, table=TABLE | {"classes": rows})
@@ -279,14 +273,14 @@ def test_of_two_rows_of_a_class_the_worse_one_counts(worse: Any) -> None:
 
 @pytest.mark.parametrize("key", ["compile_mode", "dynamic", "regions", "compile_optimizer"])
 @pytest.mark.parametrize("compiler", ["torch_compile", "torch_compile_strict"])
-def test_every_setting_of_the_compiler_is_the_compiler(key: str, compiler: str) -> None:
+def test_every_setting_of_the_compiler_is_the_compiler(key, compiler):
     evidence = read_evidence(examined(FIRST, LAST))
     arm = replace(evidence.candidates[0], overrides={"compiler": compiler, key: "x"})
 
     assert State.PASSED is equivalence_of(arm, evidence).state
 
 
-def test_the_least_that_may_be_left_is_of_any_change_and_of_the_best_class_in_use() -> None:
+def test_the_least_that_may_be_left_is_of_any_change_and_of_the_best_class_in_use():
     job, changes = FaultClass(**TABLE["classes"][0]), [{"precision": "fp8"}, {"compiler": "x"}]
     classes = [replace(job, faults=20), job, replace(job, faults=200, revoked_at="2026-12-01")]
     only = {"compiler": "torch_compile"}
@@ -302,9 +296,7 @@ def test_the_least_that_may_be_left_is_of_any_change_and_of_the_best_class_in_us
         ({"device": "cuda"}, 200), ({"device": "cuda 8.6"}, 0),
     ],
 )  # fmt: skip
-def test_before_the_first_run_only_classes_of_the_jobs_device_count(
-    planned: Any, faults: int
-) -> None:
+def test_before_the_first_run_only_classes_of_the_jobs_device_count(planned, faults):
     rows = [
         TABLE["classes"][0] | {"device": device, "faults": tried}
         for device, tried in (("cpu x86_64", 20), ("cuda 9.0", 59), ("cuda 8.0", 200))
@@ -319,9 +311,7 @@ def test_before_the_first_run_only_classes_of_the_jobs_device_count(
     ("planned", "state"),
     [(None, State.PASSED), ("cpu", State.PASSED), ("cuda 9.0", State.UNEXAMINED)],
 )
-def test_a_check_on_another_device_than_the_jobs_proves_nothing(
-    planned: str | None, state: State
-) -> None:
+def test_a_check_on_another_device_than_the_jobs_proves_nothing(planned, state):
     """As of a script that moves its model to the CPU at its end; one that fails fails anyway."""
     table = TABLE | {"device": planned}
 
@@ -330,7 +320,7 @@ def test_a_check_on_another_device_than_the_jobs_proves_nothing(
     assert "not_equivalent" in codes(judge(failed))
 
 
-def test_without_a_table_the_reason_is_that_or_why_none_would_count() -> None:
+def test_without_a_table_the_reason_is_that_or_why_none_would_count():
     reasons = set()
     for keys in ({}, STRICT):
         evidence = read_evidence(examined(FIRST, LAST, table=None, **keys))
@@ -345,7 +335,7 @@ WORST = [
 
 
 @pytest.mark.parametrize("worst", WORST, ids=range(len(WORST)))
-def test_an_arm_that_is_not_equivalent_ends_whatever_its_runs_say(worst: Any) -> None:
+def test_an_arm_that_is_not_equivalent_ends_whatever_its_runs_say(worst):
     for pair in ((figures("first", worst), LAST), (FIRST, figures("last", worst))):
         decision = judge(examined(*pair))
 
@@ -354,7 +344,7 @@ def test_an_arm_that_is_not_equivalent_ends_whatever_its_runs_say(worst: Any) ->
 
 
 @pytest.mark.parametrize("weights", ["first", "last"])
-def test_a_part_as_far_apart_as_its_bound_passes(weights: str) -> None:
+def test_a_part_as_far_apart_as_its_bound_passes(weights):
     at_bound = part("gradients", 64.0, "single", where="head.weight")
     checks = {
         "first": figures(unseen=[UNSEEN | {"share": 0.25}]),
@@ -371,7 +361,7 @@ def test_a_part_as_far_apart_as_its_bound_passes(weights: str) -> None:
     )  # fmt: skip
 
 
-def test_figures_at_the_end_of_their_range_are_read() -> None:
+def test_figures_at_the_end_of_their_range_are_read():
     ends = [part("gradients", 0.0, compared=1)]
     found = read_check(figures("first", *ends, unseen=[UNSEEN | {"share": 1.0}]))
     beyond = read_check(figures("first", *ends, unseen=[UNSEEN | {"share": 1.1}]))
@@ -382,11 +372,11 @@ def test_figures_at_the_end_of_their_range_are_read() -> None:
     assert read_check(figures("later")) is None
 
 
-def test_what_was_compared_is_shown_of_a_check_that_is_not_enough() -> None:
+def test_what_was_compared_is_shown_of_a_check_that_is_not_enough():
     assert proof(examined(figures(unseen=[UNSEEN]))).worst is not None
 
 
-def test_one_failed_check_outweighs_every_other() -> None:
+def test_one_failed_check_outweighs_every_other():
     doc = examined(FIRST, LAST)
     runs(doc, stage="speed")[1]["equivalence"] = "x"
     assert State.UNEXAMINED == proof(doc).state
@@ -402,14 +392,14 @@ def test_one_failed_check_outweighs_every_other() -> None:
         ([], [UNSEEN | {"share": 1.0000001}]), ([], [None]), (LAST["parts"] * 100, []),
     ],
 )  # fmt: skip
-def test_a_part_that_fails_does_so_whatever_stands_beside_it(parts: Any, unseen: Any) -> None:
+def test_a_part_that_fails_does_so_whatever_stands_beside_it(parts, unseen):
     broken = figures("last", parts=[HARMFUL, *parts], unseen=unseen)
 
     assert "not_equivalent" in codes(judge(examined(FIRST, broken)))
 
 
 @pytest.mark.parametrize("arithmetic", ["own", "single"])
-def test_an_fp32_job_is_compared_in_single_precision_alone(arithmetic: str) -> None:
+def test_an_fp32_job_is_compared_in_single_precision_alone(arithmetic):
     own = {"class": CLASS | {"precision": "fp32"}, "parts": [part("gradients", 9.0, arithmetic)]}
     table = with_class(precision="fp32") | {"bounds": dict.fromkeys(TABLE["bounds"], 64.0)}
     doc = examined(figures(**own), figures("last", **own), table=table)
@@ -417,7 +407,7 @@ def test_an_fp32_job_is_compared_in_single_precision_alone(arithmetic: str) -> N
     assert (State.PASSED if arithmetic == "single" else State.UNEXAMINED) == proof(doc).state
 
 
-def test_before_any_full_run_the_first_weights_decide() -> None:
+def test_before_any_full_run_the_first_weights_decide():
     hybrid = {"quality_runs": "hybrid"}
     doc = examined(FIRST, compared=False, policy=hybrid)
     design = design_of(evidence := read_evidence(doc), evidence.candidates[0])
@@ -442,9 +432,7 @@ def test_before_any_full_run_the_first_weights_decide() -> None:
         (TABLE, {"precision": "bf16"}, True),
     ],
 )
-def test_a_trial_is_refused_by_the_level_that_its_arm_may_come_to_have(
-    table: Any, changes: Any, refused: bool
-) -> None:
+def test_a_trial_is_refused_by_the_level_that_its_arm_may_come_to_have(table, changes, refused):
     doc = examined(None, compared=False, table=table, blocks=0, policy={"quality_runs": "hybrid"})
     doc["quality"]["history"] = sample(8, 2.5, 0.2)
     doc["arms"][1]["overrides"] |= changes
@@ -452,14 +440,14 @@ def test_a_trial_is_refused_by_the_level_that_its_arm_may_come_to_have(
     assert refused is ("underpowered" in judge(doc).codes)
 
 
-def test_an_arm_that_has_blocks_and_no_check_may_come_to_have_nothing() -> None:
+def test_an_arm_that_has_blocks_and_no_check_may_come_to_have_nothing():
     evidence = read_evidence(examined(None, compared=False, blocks=1))
 
     assert 1.0 == rho_of(evidence.candidates[0], evidence)
 
 
 @given(st.data())
-def test_a_worse_check_never_promotes_more(data: st.DataObject) -> None:
+def test_a_worse_check_never_promotes_more(data):
     """Whatever metrics say: what is promoted after a worse check is promoted after a better one."""
     centre = data.draw(st.floats(2.49, 2.53))
     metrics = {
@@ -479,9 +467,7 @@ def test_a_worse_check_never_promotes_more(data: st.DataObject) -> None:
 
 @pytest.mark.parametrize(("p_worse", "ends"), [(0.005, False), (0.0006, True)])
 @pytest.mark.parametrize("rho", [1.0, 0.05])
-def test_what_ends_an_arm_as_worse_keeps_its_own_level(
-    rho: float, p_worse: float, ends: bool
-) -> None:
+def test_what_ends_an_arm_as_worse_keeps_its_own_level(rho, p_worse, ends):
     """It is 0.1 % at this look; the promoting rule's is 0.75 %, and 3.75 % at the smaller rho."""
     past, theirs = sample(60, 0.0, 1.0), (-0.9, 0.0, 0.9)
     own = [value - stats.norm.isf(p_worse) * math.sqrt(2 / 3) for value in theirs]
@@ -499,7 +485,7 @@ def test_what_ends_an_arm_as_worse_keeps_its_own_level(
         ("classes", [TABLE["classes"][0] | {"faults": 100_001}]), ("unknown", 1),
     ],
 )  # fmt: skip
-def test_a_broken_table_is_refused_by_its_field(place: str, value: object) -> None:
+def test_a_broken_table_is_refused_by_its_field(place, value):
     with pytest.raises(InvalidEvidenceError, match=f"equivalence.{place}"):
         read_evidence(examined(FIRST, LAST, table=TABLE | {place: value}))
 

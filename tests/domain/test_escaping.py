@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 
 import pytest
 from hypothesis import given
@@ -43,12 +42,12 @@ OWN = "https://us-east-1.console.aws.amazon.com/s3/object/data?region=us-east-1&
         ("\u202egnp.exe", "direction"),
     ],
 )
-def test_the_readers_see_what_acts(text: str, seen: str) -> None:
+def test_the_readers_see_what_acts(text, seen):
     assert seen in [kind for kind, _ in acting(text)]
 
 
 @given(ANY)
-def test_in_markdown_nothing_of_it_acts_wherever_it_stands(text: str) -> None:
+def test_in_markdown_nothing_of_it_acts_wherever_it_stands(text):
     safe = escape_markdown(text)
 
     for document in (
@@ -59,19 +58,19 @@ def test_in_markdown_nothing_of_it_acts_wherever_it_stands(text: str) -> None:
 
 
 @given(ANY)
-def test_in_markdown_all_of_it_can_be_read(text: str) -> None:
+def test_in_markdown_all_of_it_can_be_read(text):
     assert shown(visible(text)) == words(f"x {escape_markdown(text)}").removeprefix("x").strip()
 
 
 @given(ANY)
-def test_a_cell_stays_one_cell(text: str) -> None:
+def test_a_cell_stays_one_cell(text):
     table = f"| a | b |\n| --- | --- |\n| {escape_markdown(text)} | 1 |"
 
     assert 2 == [tag for tag, _ in pages(table)[0].tags].count("td")
 
 
 @given(ANY)
-def test_in_a_chat_nothing_of_it_acts(text: str) -> None:
+def test_in_a_chat_nothing_of_it_acts(text):
     safe = escape_chat(f"{text}\n- {text}")
 
     assert [] == acting(safe, LOOKS)
@@ -81,7 +80,7 @@ def test_in_a_chat_nothing_of_it_acts(text: str) -> None:
 
 
 @given(ANY)
-def test_a_command_in_a_chat_stays_one_piece_of_code(text: str) -> None:
+def test_a_command_in_a_chat_stays_one_piece_of_code(text):
     command = escape_chat_code(f"compilegate digest --owner {text}")
 
     assert [["p", "code"]] * 2 == [[tag for tag, _ in page.tags] for page in pages(command)]
@@ -89,7 +88,7 @@ def test_a_command_in_a_chat_stays_one_piece_of_code(text: str) -> None:
 
 
 @given(ANY)
-def test_in_a_mail_nothing_becomes_a_link(text: str) -> None:
+def test_in_a_mail_nothing_becomes_a_link(text):
     mail = escape_mail(text)
 
     assert not URL.search(mail)
@@ -98,20 +97,20 @@ def test_in_a_mail_nothing_becomes_a_link(text: str) -> None:
 
 
 @given(ANY)
-def test_a_line_of_ascii_holds_no_url(text: str) -> None:
+def test_a_line_of_ascii_holds_no_url(text):
     assert not URL.search(escape_line(text))
 
 
 @pytest.mark.parametrize("begins", ["=", "+", "-", "@", "\t"])
-def test_a_spreadsheet_computes_no_text(begins: str) -> None:
+def test_a_spreadsheet_computes_no_text(begins):
     assert "'" == str(escape_cell(f"{begins}HYPERLINK(1)"))[0]
     assert (-0.5, None, "a=b") == tuple(map(escape_cell, (-0.5, None, "a=b")))
 
 
 @pytest.mark.parametrize("escape", [escape_chat, escape_mail])
 def test_our_own_links_stay_and_what_only_looks_like_one_does_not(
-    escape: Callable[[str, list[str]], str],
-) -> None:
+    escape,
+):
     text = f"See {OWN}\n{OWN}.evil.example {OWN}@evil.example x{OWN}"
 
     safe = escape(text, [OWN])
@@ -124,6 +123,6 @@ def test_our_own_links_stay_and_what_only_looks_like_one_does_not(
     "text",
     ["eval_loss: 1.34x (1.25 to 1.44)", "Δ 0.0006, $6.12 a year", "ml.g5.xlarge, ~/train.py"],
 )
-def test_usual_texts_stay_as_they_are(text: str) -> None:
+def test_usual_texts_stay_as_they_are(text):
     assert text == escape_chat(text) == escape_mail(text) == escape_line(text)
     assert text == words(escape_markdown(text))

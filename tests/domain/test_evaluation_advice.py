@@ -54,7 +54,7 @@ def advice(decision: Decision) -> dict[str, str]:
     return {r.code: r.message for r in decision.reasons if r.code.startswith("evaluation_")}
 
 
-def test_a_spread_that_comes_from_the_examples_is_bought_away() -> None:
+def test_a_spread_that_comes_from_the_examples_is_bought_away():
     decision = judge(scored(0.0005))
     advised, said = evaluation(decision), advice(decision)["evaluation_limited"]
 
@@ -69,7 +69,7 @@ def test_a_spread_that_comes_from_the_examples_is_bought_away() -> None:
     assert f"{advised['best_examples']:,} would need about {best['runs']} runs instead of" in said
 
 
-def test_a_spread_that_comes_from_training_is_said_not_to_be() -> None:
+def test_a_spread_that_comes_from_training_is_said_not_to_be():
     decision = judge(scored(0.012))
     advised = evaluation(decision)
 
@@ -80,7 +80,7 @@ def test_a_spread_that_comes_from_training_is_said_not_to_be() -> None:
     assert "would not help" in advice(decision)["evaluation_sufficient"]
 
 
-def test_the_spread_of_a_mean_loss_is_split_too() -> None:
+def test_the_spread_of_a_mean_loss_is_split_too():
     rng = np.random.default_rng(8)
     level = rng.normal(2.5, 0.5, 400)
     losses = {a: level + rng.normal(0, 0.3, (6, 400)) for a in ("baseline", "compile")}
@@ -98,7 +98,7 @@ def test_the_spread_of_a_mean_loss_is_split_too() -> None:
 
 
 @pytest.mark.parametrize(("intercept", "slope"), [(0.0, 100.0), (1.0, -1.0), (100.0, -100.0)])
-def test_percentages_and_error_rates_are_the_same_outcomes(intercept: float, slope: float) -> None:
+def test_percentages_and_error_rates_are_the_same_outcomes(intercept, slope):
     plain = scored(0.0005)
     other = json.loads(json.dumps(plain))
     other["quality"]["margin"] *= abs(slope)
@@ -112,7 +112,7 @@ def test_percentages_and_error_rates_are_the_same_outcomes(intercept: float, slo
     assert as_others["runs_needed"] == as_shares["runs_needed"]
 
 
-def test_a_metric_that_is_no_mean_of_the_outcomes_is_not_split() -> None:
+def test_a_metric_that_is_no_mean_of_the_outcomes_is_not_split():
     evidence = scored(0.0005)
     for run in full_runs(evidence):
         run["metric"] **= 2
@@ -120,7 +120,7 @@ def test_a_metric_that_is_no_mean_of_the_outcomes_is_not_split() -> None:
     assert evaluation(judge(evidence)) == {"finding": "other_metric"}
 
 
-def test_sets_that_change_from_run_to_run_are_not_split() -> None:
+def test_sets_that_change_from_run_to_run_are_not_split():
     evidence = scored(0.0005)
     for number, run in enumerate(full_runs(evidence)):
         run["outcomes"]["set_sha256"] = hashlib.sha256(bytes([number // 2])).hexdigest()
@@ -130,7 +130,7 @@ def test_sets_that_change_from_run_to_run_are_not_split() -> None:
     assert not advice(decision)
 
 
-def test_arms_that_are_each_scored_on_another_set_prove_nothing() -> None:
+def test_arms_that_are_each_scored_on_another_set_prove_nothing():
     evidence = scored(0.0005, margin=0.05)
     for run in full_runs(evidence)[:8]:
         run["outcomes"]["set_sha256"] = ANOTHER
@@ -140,20 +140,20 @@ def test_arms_that_are_each_scored_on_another_set_prove_nothing() -> None:
     assert "evaluation_sets_differ" in codes(decision)
 
 
-def test_one_run_of_each_arm_may_be_of_two_nights() -> None:
+def test_one_run_of_each_arm_may_be_of_two_nights():
     evidence = scored(0.0005, runs=1)
     full_runs(evidence)[0]["outcomes"]["set_sha256"] = ANOTHER
 
     assert judge(evidence).verdict is Verdict.CONTINUE
 
 
-def test_two_runs_of_an_arm_say_too_little() -> None:
+def test_two_runs_of_an_arm_say_too_little():
     assert evaluation(judge(scored(0.0005, runs=2))) == {"finding": "too_few_runs"}
 
 
 @pytest.mark.parametrize("training_sd", [0.0005, 0.004, 0.012])
 @pytest.mark.parametrize("margin", [0.002, 0.01, 0.03])
-def test_no_verdict_depends_on_outcomes(training_sd: float, margin: float) -> None:
+def test_no_verdict_depends_on_outcomes(training_sd, margin):
     evidence = scored(training_sd, margin=margin)
     known, unknown = judge(evidence), judge(without_outcomes(evidence))
 
@@ -167,7 +167,7 @@ def test_no_verdict_depends_on_outcomes(training_sd: float, margin: float) -> No
 @pytest.mark.parametrize(
     "broken", [None, 7, "x", [], {}, {"kind": "bits"}, {"data": "AAAA"}, {"examples": 10**400}]
 )
-def test_broken_outcomes_are_absent(broken: object) -> None:
+def test_broken_outcomes_are_absent(broken):
     evidence = scored(0.0005)
     for run in full_runs(evidence):
         run["outcomes"] = broken if not isinstance(broken, dict) else {**run["outcomes"], **broken}
@@ -181,7 +181,7 @@ def test_broken_outcomes_are_absent(broken: object) -> None:
     assert decision.verdict == judge(without_outcomes(evidence)).verdict
 
 
-def test_a_proof_that_stands_needs_no_advice() -> None:
+def test_a_proof_that_stands_needs_no_advice():
     decision = judge(scored(0.0005, margin=0.05))
 
     assert decision.verdict is Verdict.PROMOTE
@@ -194,8 +194,8 @@ def test_a_proof_that_stands_needs_no_advice() -> None:
     [(0.1, 3, 0, 0.01), (0.3, 3, 0, 0.1), (0.3, 8, 0, 0.1), (0.88, 5, 0.7, 1), (0.88, 8, 0.85, 1)],
 )
 def test_examples_are_advised_where_they_help_and_promise_no_more_than_they_bring(
-    share: float, runs: int, least: float, most: float
-) -> None:
+    share, runs, least, most
+):
     """1,000 trials of two arms, of known parts: how often advised, and the runs that it takes."""
     rng, margin, sd, design = np.random.default_rng(9), 0.005, 0.0047, Design(0, 36, 0.05)
     tau, df, said, wrong, kept = 2000 * share * sd**2, 2 * (runs - 1), 0, 0, []
@@ -222,7 +222,7 @@ HISTORY = [0.7, 0.702, 0.699, 0.701]
 @pytest.mark.parametrize(
     ("history_set", "counts"), [(None, True), (SET, True), (SET[:12], True), (ANOTHER, False)]
 )
-def test_past_runs_of_another_set_do_not_count(history_set: str | None, counts: bool) -> None:
+def test_past_runs_of_another_set_do_not_count(history_set, counts):
     evidence = scored(0.0005, margin=0.05)
     evidence["quality"] |= {"history": HISTORY, "history_set": history_set}
     decision = judge(evidence)
@@ -234,7 +234,7 @@ def test_past_runs_of_another_set_do_not_count(history_set: str | None, counts: 
     assert ("history_other_set" in codes(decision)) is not counts
 
 
-def test_past_runs_count_as_long_as_todays_set_is_unknown() -> None:
+def test_past_runs_count_as_long_as_todays_set_is_unknown():
     evidence = without_outcomes(scored(0.0005, margin=0.05))
     evidence["quality"] |= {"history": HISTORY, "history_set": ANOTHER}
 
@@ -242,7 +242,7 @@ def test_past_runs_count_as_long_as_todays_set_is_unknown() -> None:
 
 
 @pytest.mark.parametrize("known", ["abc", SET.upper(), SET + "0", 12])
-def test_what_is_no_digest_of_a_set_is_refused(known: object) -> None:
+def test_what_is_no_digest_of_a_set_is_refused(known):
     evidence = scored(0.0005)
     evidence["quality"]["history_set"] = known
 
@@ -264,9 +264,7 @@ JUDGED = {margin: scored(0.0005, margin=margin, runs=4) for margin in (0.01, 0.0
     changes=st.lists(st.tuples(st.integers(0, 7), st.sampled_from(KEYS), ANY), max_size=4),
 )
 @at_most(300)
-def test_whatever_stands_there_outcomes_change_no_verdict(
-    margin: float, changes: list[tuple[int, str, object]]
-) -> None:
+def test_whatever_stands_there_outcomes_change_no_verdict(margin, changes):
     evidence = copy.deepcopy(JUDGED[margin])
     for number, key, value in changes:
         full_runs(evidence)[number]["outcomes"][key] = value

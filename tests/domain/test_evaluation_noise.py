@@ -29,7 +29,7 @@ def read(document: dict[str, Any]) -> Outcomes:
 
 
 @given(st.integers(2, 6), st.integers(2, 40), st.integers(0, 2**32))
-def test_of_bits_is_numpys_variance_over_runs(runs: int, examples: int, seed: int) -> None:
+def test_of_bits_is_numpys_variance_over_runs(runs, examples, seed):
     right = np.random.default_rng(seed).random((runs, examples)) < 0.7
     expected = right.var(axis=0, ddof=1).mean()
 
@@ -37,14 +37,14 @@ def test_of_bits_is_numpys_variance_over_runs(runs: int, examples: int, seed: in
 
 
 @given(st.integers(2, 6), st.integers(2, 40), st.integers(0, 2**32))
-def test_of_losses_is_numpys_variance_over_runs(runs: int, examples: int, seed: int) -> None:
+def test_of_losses_is_numpys_variance_over_runs(runs, examples, seed):
     losses = np.random.default_rng(seed).normal(3, 0.2, (runs, examples))
     expected = losses.astype("<f2").astype(float).var(axis=0, ddof=1).mean()
 
     assert tau_squared([[read(packed_losses(run)) for run in losses]]) == pytest.approx(expected)
 
 
-def test_arms_are_pooled_by_their_degrees_of_freedom_and_one_run_has_none() -> None:
+def test_arms_are_pooled_by_their_degrees_of_freedom_and_one_run_has_none():
     rng = np.random.default_rng(1)
     arms = [rng.random((runs, 300)) < 0.8 for runs in (2, 5, 1)]
     expected = sum((len(a) - 1) * a.var(axis=0, ddof=1).mean() for a in arms[:2]) / 5
@@ -55,14 +55,14 @@ def test_arms_are_pooled_by_their_degrees_of_freedom_and_one_run_has_none() -> N
     assert tau_squared([]) is None
 
 
-def test_equal_runs_have_no_variance() -> None:
+def test_equal_runs_have_no_variance():
     losses = read(packed_losses(np.full(100, 2.345)))
 
     assert tau_squared([[losses, losses, losses]]) == 0
 
 
 @pytest.mark.parametrize("training_sd", [0.0, 0.004, 0.012])
-def test_parts_of_simulated_runs_are_found_without_bias(training_sd: float) -> None:
+def test_parts_of_simulated_runs_are_found_without_bias(training_sd):
     """2,000 trials of two arms with four runs on 1,000 examples: sigma_D^2 before the maximum."""
     rng, examples, estimates, noise = np.random.default_rng(17), 1000, [], []
     for _ in range(2000):
@@ -79,7 +79,7 @@ def test_parts_of_simulated_runs_are_found_without_bias(training_sd: float) -> N
     assert packed == pytest.approx(np.mean(noise), rel=0.15)
 
 
-def test_more_examples_bring_the_spread_that_is_promised() -> None:
+def test_more_examples_bring_the_spread_that_is_promised():
     """Runs of the same kind scored on 2,000 and on 8,000 examples."""
     rng, training_sd = np.random.default_rng(5), 0.002
     few = beta_binomial(rng, 400, 2000, training_sd)
@@ -93,7 +93,7 @@ def test_more_examples_bring_the_spread_that_is_promised() -> None:
     assert split.at(2000) == pytest.approx(split.sd, rel=0.03)
 
 
-def test_wanted_examples_are_the_inverse_of_the_spread() -> None:
+def test_wanted_examples_are_the_inverse_of_the_spread():
     split = Split(sd=0.0047, df=10**6, examples=2000, tau_squared=2000 * 0.0044**2)
     wanted = split.wanted(0.00275)
 
@@ -105,7 +105,7 @@ def test_wanted_examples_are_the_inverse_of_the_spread() -> None:
     assert split.wanted(0.99 * split.training_sd) is None
 
 
-def test_a_spread_smaller_than_the_evaluations_leaves_nothing_for_training() -> None:
+def test_a_spread_smaller_than_the_evaluations_leaves_nothing_for_training():
     few, many = (Split(0.004, df, 2000, 2000 * 0.0044**2) for df in (4, 10**4))
 
     assert few.training_sd == many.training_sd == 0
@@ -115,14 +115,14 @@ def test_a_spread_smaller_than_the_evaluations_leaves_nothing_for_training() -> 
 
 @pytest.mark.parametrize("df", [3, 5, 14, 60])
 @pytest.mark.parametrize("measured", [0.3, 0.7, 1.0, 2.0, 9.0])
-def test_the_median_of_a_variance_that_is_at_least_one_is_scipys(df: int, measured: float) -> None:
+def test_the_median_of_a_variance_that_is_at_least_one_is_scipys(df, measured):
     left = stats.chi2.cdf(df * measured, df)
     exact = df * measured / stats.chi2.ppf(left / 2, df)
 
     assert median_variance(measured, df, 1.0) == pytest.approx(max(1.0, exact), rel=0.03)
 
 
-def test_the_median_variance_is_above_the_true_one_as_often_as_below() -> None:
+def test_the_median_variance_is_above_the_true_one_as_often_as_below():
     """Of 20,000 true ones, flat on the logarithm, those that look small, as near the least."""
     rng, least, df = np.random.default_rng(6), 1.0, 8
     true = least * np.exp(rng.uniform(0, 6, 20_000))
@@ -135,13 +135,13 @@ def test_the_median_variance_is_above_the_true_one_as_often_as_below() -> None:
 
 @pytest.mark.parametrize("df", [3, 5, 10, 40])
 @pytest.mark.parametrize("chance", [0.1, 0.9])
-def test_chi_squared_limits_are_scipys(df: int, chance: float) -> None:
+def test_chi_squared_limits_are_scipys(df, chance):
     z = stats.norm.ppf(chance)
 
     assert df_over_chi_squared(df, z) == pytest.approx(df / stats.chi2.ppf(chance, df), rel=0.02)
 
 
-def test_the_range_of_the_training_part_covers_it() -> None:
+def test_the_range_of_the_training_part_covers_it():
     """2,000 splits of ten runs: the true part lies below the range in 10 %, above in 10 %."""
     rng, training_sd, examples, tau = np.random.default_rng(3), 0.004, 1000, 0.01
     noise = math.sqrt(training_sd**2 + tau / examples)
@@ -167,23 +167,23 @@ GOOD = packed_bits(np.arange(20) % 3 > 0)
         {"kind": "losses"},
     ],
 )  # fmt: skip
-def test_what_is_broken_is_absent(change: dict[str, Any]) -> None:
+def test_what_is_broken_is_absent(change):
     assert read_outcomes(GOOD) is not None
     assert read_outcomes({**GOOD, **change}) is None
 
 
 @pytest.mark.parametrize("document", [None, [], "outcomes", 3, {}])
-def test_what_is_no_document_is_absent(document: object) -> None:
+def test_what_is_no_document_is_absent(document):
     assert read_outcomes(document) is None
 
 
-def test_losses_that_are_not_finite_are_absent() -> None:
+def test_losses_that_are_not_finite_are_absent():
     losses = packed_losses(np.array([1.0, math.inf, 2.0]))
 
     assert read_outcomes({**losses, "mean": 1.0}) is None
 
 
-def test_a_subsample_has_the_size_of_the_bound_whatever_the_document_says() -> None:
+def test_a_subsample_has_the_size_of_the_bound_whatever_the_document_says():
     right = np.random.default_rng(2).random(100_000) < 0.9
     outcomes = read(packed_bits(right))
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import pytest
 
@@ -20,7 +19,7 @@ SPEED_RUN = {"stage": "speed", "block": 0, "job": "s0", "step_seconds": [0.1]}
 
 
 @pytest.mark.parametrize("steps", ["2000", 2000.0, -1, None, True])
-def test_the_length_of_a_run_that_a_job_knew_is_for_the_report(steps: Any) -> None:
+def test_the_length_of_a_run_that_a_job_knew_is_for_the_report(steps):
     evidence = document()
     verdict = judge(read_evidence(evidence)).verdict
     for arm in evidence["arms"]:
@@ -32,7 +31,7 @@ def test_the_length_of_a_run_that_a_job_knew_is_for_the_report(steps: Any) -> No
 
 
 @pytest.mark.parametrize("steps", ["2000", 2000.0, -1, True])
-def test_in_a_jobs_own_output_it_must_be_a_number_of_steps(steps: Any) -> None:
+def test_in_a_jobs_own_output_it_must_be_a_number_of_steps(steps):
     with pytest.raises(InvalidEvidenceError, match=r"s0\.full_run_steps: "):
         read_speed_run({**SPEED_RUN, "full_run_steps": steps}, "s0")
 
@@ -51,11 +50,11 @@ def test_in_a_jobs_own_output_it_must_be_a_number_of_steps(steps: Any) -> None:
         ("{}", None),
     ],
 )
-def test_what_a_trial_had_spent_is_read_of_any_document(text: str, spent: float | None) -> None:
+def test_what_a_trial_had_spent_is_read_of_any_document(text, spent):
     assert spent == recorded_spend(json.loads(text))
 
 
-def test_a_measured_arm_needs_the_length_of_its_runs() -> None:
+def test_a_measured_arm_needs_the_length_of_its_runs():
     evidence = document()
     for part in (evidence, *evidence["arms"]):
         part.pop("full_run_steps", None)

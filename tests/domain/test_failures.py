@@ -50,9 +50,7 @@ REASONS = [
 
 
 @pytest.mark.parametrize(("reason", "infrastructure", "no_capacity"), REASONS)
-def test_a_failure_is_the_arms_own_or_the_clouds(
-    reason: str, *, infrastructure: bool, no_capacity: bool
-) -> None:
+def test_a_failure_is_the_arms_own_or_the_clouds(reason, *, infrastructure, no_capacity):
     failure = explain_job(json.dumps(description(reason=reason)))
 
     assert (infrastructure, no_capacity) == (failure.infrastructure, failure.no_capacity)
@@ -61,7 +59,7 @@ def test_a_failure_is_the_arms_own_or_the_clouds(
 
 
 @pytest.mark.parametrize("cause", ["gibberish", "", NESTED])
-def test_a_cause_that_cannot_be_read_is_not_held_against_the_arm(cause: str) -> None:
+def test_a_cause_that_cannot_be_read_is_not_held_against_the_arm(cause):
     failure = explain_job(cause)
 
     assert (True, None) == (failure.infrastructure, failure.billable_seconds)
@@ -74,8 +72,8 @@ def test_a_cause_that_cannot_be_read_is_not_held_against_the_arm(cause: str) -> 
      ("MaxWaitTimeExceeded", True, False, "max_wait_hours"), ("", False, False, "stopped")],
 )  # fmt: skip
 def test_a_stopped_job_says_which_setting_stopped_it(
-    secondary: str, setting: str, *, infrastructure: bool, timed_out: bool
-) -> None:
+    secondary, setting, *, infrastructure, timed_out
+):
     failure = explain_job(json.dumps(description("Stopped", secondary)))
 
     assert ("Stopped", infrastructure, timed_out) == (
@@ -105,9 +103,7 @@ def test_a_stopped_job_says_which_setting_stopped_it(
         ("", "", "no reason"),
     ],
 )  # fmt: skip
-def test_an_explanation_ends_with_what_helps_or_what_was_said(
-    error: str, cause: str, advice: str
-) -> None:
+def test_an_explanation_ends_with_what_helps_or_what_was_said(error, cause, advice):
     text = explain(error, cause)
 
     assert advice in text
@@ -131,9 +127,7 @@ def test_an_explanation_ends_with_what_helps_or_what_was_said(
         ({}, "Rate exceeded (Service: …)", Ending.NO_CAPACITY, False),
     ],
 )  # fmt: skip
-def test_a_job_ends_in_one_way_that_is_about_its_arm_or_not(
-    job: dict[str, Any], error: str, ending: Ending, *, about_arm: bool
-) -> None:
+def test_a_job_ends_in_one_way_that_is_about_its_arm_or_not(job, error, ending, *, about_arm):
     end = job_end(job, error, "")
 
     assert (ending, about_arm) == (end.ending, end.about_arm)

@@ -74,13 +74,13 @@ def read(**document: Any) -> Whole:
         ("groups", [{"count": 5}, {"count": 6}], (Inner(count=5), Inner(count=6))),
     ],
 )  # fmt: skip
-def test_a_value_is_read_by_its_declaration(name: str, written: Any, value: Any) -> None:
+def test_a_value_is_read_by_its_declaration(name, written, value):
     actual = getattr(read(**{name: written}), name)
 
     assert (value, type(value)) == (actual, type(actual))
 
 
-def test_prices_are_fractions_however_they_are_written() -> None:
+def test_prices_are_fractions_however_they_are_written():
     assert [float, float] == [
         type(price) for price in read(prices={"a": 1, "b": 2.5}).prices.values()
     ]
@@ -105,9 +105,7 @@ def test_prices_are_fractions_however_they_are_written() -> None:
         ("more", 1, "more"),
     ],
 )  # fmt: skip
-def test_what_breaks_the_declaration_is_refused_at_its_place(
-    name: str, written: Any, place: str
-) -> None:
+def test_what_breaks_the_declaration_is_refused_at_its_place(name, written, place):
     with pytest.raises(InvalidInputError) as caught:
         read(**{name: written})
 
@@ -115,7 +113,7 @@ def test_what_breaks_the_declaration_is_refused_at_its_place(
     assert caught.value.fix
 
 
-def test_a_section_has_its_keys_in_order_and_each_with_kind_and_default() -> None:
+def test_a_section_has_its_keys_in_order_and_each_with_kind_and_default():
     keys = Whole.keys()
 
     assert list(vars(read())) == list(keys)
@@ -126,7 +124,7 @@ def test_a_section_has_its_keys_in_order_and_each_with_kind_and_default() -> Non
     )  # fmt: skip
 
 
-def test_rules_between_keys_wait_until_each_key_is_sound() -> None:
+def test_rules_between_keys_wait_until_each_key_is_sound():
     reading = Reading()
     Fields({**DOCUMENT, "count": 3, "on": 1}, reading=reading).read(Whole)
 

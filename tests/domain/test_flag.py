@@ -10,7 +10,7 @@ from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.flag import OFF, STATES, Flag, parse_flag
 
 
-def test_a_flag_reads_back_as_itself() -> None:
+def test_a_flag_reads_back_as_itself():
     flag = Flag(
         enabled=True, state="probation", candidate="compile",
         overrides={"batch_size": 48, "hyperparameters": {"epochs": 3}}, decision_id="d",
@@ -20,7 +20,7 @@ def test_a_flag_reads_back_as_itself() -> None:
     assert flag == parse_flag(flag.to_json())
 
 
-def test_absent_is_off() -> None:
+def test_absent_is_off():
     assert Flag(enabled=False, state="off") == OFF == parse_flag(None)
 
 
@@ -31,7 +31,7 @@ def test_absent_is_off() -> None:
         '{"schema": 2, "enabled": false, "state": "off"}',
     ],
 )  # fmt: skip
-def test_a_malformed_flag_is_refused(text: str) -> None:
+def test_a_malformed_flag_is_refused(text):
     with pytest.raises(InvalidInputError):
         parse_flag(text)
 
@@ -47,7 +47,7 @@ def test_a_malformed_flag_is_refused(text: str) -> None:
     ],
     ids=["of the flag", "of an override", "of a hyperparameter"],
 )
-def test_of_a_key_written_twice_neither_value_counts(text: str) -> None:
+def test_of_a_key_written_twice_neither_value_counts(text):
     with pytest.raises(InvalidInputError) as refused:
         parse_flag(text)
 
@@ -56,7 +56,7 @@ def test_of_a_key_written_twice_neither_value_counts(text: str) -> None:
 
 @pytest.mark.parametrize("state", STATES)
 @pytest.mark.parametrize("enabled", [True, False])
-def test_what_was_turned_off_is_never_on(enabled: bool, state: str) -> None:
+def test_what_was_turned_off_is_never_on(enabled, state):
     text = json.dumps({"schema": 1, "enabled": enabled, "state": state})
     if enabled and state in ("off", "reverted"):
         with pytest.raises(InvalidInputError) as refused:
@@ -66,7 +66,7 @@ def test_what_was_turned_off_is_never_on(enabled: bool, state: str) -> None:
         assert Flag(enabled, state) == parse_flag(text)
 
 
-def test_a_flag_above_the_parameters_size_is_refused() -> None:
+def test_a_flag_above_the_parameters_size_is_refused():
     def written(more: int) -> str:
         return Flag(enabled=True, state="probation", overrides={"image": "é" * more}).to_json()
 

@@ -44,18 +44,18 @@ def made_of(made: FlagVersion, **changes: Any) -> FlagVersion:
 @pytest.mark.parametrize(
     "reason", ["", "   ", "two\nlines", "a \x1b[31mcolour", "x" * (LONGEST_REASON + 1)]
 )
-def test_an_override_whose_reason_is_not_one_short_line_is_refused(reason: str) -> None:
+def test_an_override_whose_reason_is_not_one_short_line_is_refused(reason):
     with pytest.raises(InvalidInputError, match="--reason"):
         Override("ana", reason)
 
 
-def test_the_longest_reason_counts_without_the_spaces_around_it() -> None:
+def test_the_longest_reason_counts_without_the_spaces_around_it():
     reason = f"  {'x' * LONGEST_REASON} "
 
     assert "x" * LONGEST_REASON == change(Override("ana", reason)).reason
 
 
-def test_an_override_says_who_wants_what_and_which_trial_it_rests_on() -> None:
+def test_an_override_says_who_wants_what_and_which_trial_it_rests_on():
     asked = change()
 
     assert ("human:ana", SET, ON, "d1", {"trial": "t1"}, NOW) == (
@@ -67,7 +67,7 @@ def test_an_override_says_who_wants_what_and_which_trial_it_rests_on() -> None:
     ("now", "state"),
     [(ON, "reverted"), (OFF, "off"), (Flag(False, "stale", "compile"), "stale")],
 )
-def test_a_flag_that_is_off_keeps_the_state_that_says_why(now: Flag, state: str) -> None:
+def test_a_flag_that_is_off_keeps_the_state_that_says_why(now, state):
     off = turned_off(now)
 
     assert (False, state, now.candidate, now.decision_id, {}) == (
@@ -75,7 +75,7 @@ def test_a_flag_that_is_off_keeps_the_state_that_says_why(now: Flag, state: str)
     )  # fmt: skip
 
 
-def test_a_command_that_is_repeated_soon_is_the_same_change() -> None:
+def test_a_command_that_is_repeated_soon_is_the_same_change():
     first = change()
     version = made_of(first)
 
@@ -92,21 +92,21 @@ def test_a_command_that_is_repeated_soon_is_the_same_change() -> None:
     ],
     ids=["author", "reason", "flag"],
 )
-def test_an_override_that_says_something_else_is_another_change(other: dict[str, Any]) -> None:
+def test_an_override_that_says_something_else_is_another_change(other):
     first = change()
 
     assert first.change_id != change(**other).change_id
     assert first.change_id != change(versions=(made_of(first),), **other).change_id
 
 
-def test_an_override_after_a_machines_change_is_a_new_one() -> None:
+def test_an_override_after_a_machines_change_is_a_new_one():
     first = change()
     machine = made_of(first, version=2, change_id="review#1#revert", by="train")
 
     assert first.change_id != change(versions=(made_of(first), machine)).change_id
 
 
-def test_an_override_that_a_later_trial_is_not_bound_by_is_made_anew() -> None:
+def test_an_override_that_a_later_trial_is_not_bound_by_is_made_anew():
     first = change()
     version = made_of(first)
     before, after = (TrialStarted(NOW + at, "arn:x-bert-docs-t2", known)
@@ -114,7 +114,3 @@ def test_an_override_that_a_later_trial_is_not_bound_by_is_made_anew() -> None:
 
     assert first.change_id == change(versions=(version,), trials=(before,)).change_id
     assert first.change_id != change(versions=(version,), trials=(after,), now=NOW + 90).change_id
-
-
-def test_the_figures_that_these_tests_go_by() -> None:
-    assert (600, 500) == (AGAIN_SECONDS, LONGEST_REASON)

@@ -75,7 +75,7 @@ PLACES = {
 @pytest.mark.parametrize("name", UNPROMOTABLE)
 @given(data=st.data())
 @much
-def test_no_corruption_of_unpromotable_evidence_switches_on(name: str, data: st.DataObject) -> None:
+def test_no_corruption_of_unpromotable_evidence_switches_on(name, data):
     doc = UNPROMOTABLE[name]()
     for _ in range(data.draw(st.integers(1, 3))):
         place = data.draw(st.sampled_from(PLACES[name]))
@@ -105,19 +105,19 @@ JSON = st.recursive(
 
 @given(doc=JSON)
 @much
-def test_whatever_is_not_evidence_is_refused(doc: Any) -> None:
+def test_whatever_is_not_evidence_is_refused(doc):
     assert verdict(doc) is None
 
 
 @given(key=st.sampled_from(list(document())), value=JSON)
 @much
-def test_any_value_of_a_top_level_key_is_judged_or_refused(key: str, value: Any) -> None:
+def test_any_value_of_a_top_level_key_is_judged_or_refused(key, value):
     verdict({**document(metrics=GOOD), key: value})
 
 
 @given(data=st.data(), value=JSON)
 @much
-def test_any_value_in_a_run_is_judged_or_refused(data: st.DataObject, value: Any) -> None:
+def test_any_value_in_a_run_is_judged_or_refused(data, value):
     doc = data.draw(st.sampled_from([document(metrics=GOOD), losing()]))
     doc = copy.deepcopy(doc)
     run = data.draw(st.sampled_from(data.draw(st.sampled_from(doc["arms"]))["runs"]))
@@ -163,7 +163,7 @@ REMOVED: dict[str, Change] = {
 
 
 @pytest.mark.parametrize("what", REMOVED)
-def test_without_its_proof_a_promotable_candidate_is_not_promoted(what: str) -> None:
+def test_without_its_proof_a_promotable_candidate_is_not_promoted(what):
     doc = document(metrics=GOOD)
     assert Verdict.PROMOTE == verdict(doc)
     REMOVED[what](doc)

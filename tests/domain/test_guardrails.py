@@ -87,8 +87,8 @@ def states(decision: Decision) -> list[tuple[str, str | None]]:
     ],
 )  # fmt: skip
 def test_a_promotion_needs_the_first_metric_and_every_guardrail(
-    values: Values, first: float, verdict: str, code: str, outcome: str
-) -> None:
+    values, first, verdict, code, outcome
+):
     decision = judge(trial(values, first=first))
 
     assert (verdict, code) == (decision.verdict, decision.codes[0])
@@ -96,7 +96,7 @@ def test_a_promotion_needs_the_first_metric_and_every_guardrail(
     assert code == "speedup_proven" or verdict != "promote"
 
 
-def test_a_guardrail_that_waits_for_baseline_runs_alone_asks_for_no_other() -> None:
+def test_a_guardrail_that_waits_for_baseline_runs_alone_asks_for_no_other():
     own = sample(5, 2.5, SD)
     doc = document(metrics={"baseline": own[:2], "compile": own}, margin=MARGIN)
     doc["quality"]["guardrails"] = [TOP5]
@@ -108,7 +108,7 @@ def test_a_guardrail_that_waits_for_baseline_runs_alone_asks_for_no_other() -> N
     assert ["baseline"] == [arm for arm, _ in requested(decision)]
 
 
-def test_of_several_guardrails_the_one_that_failed_is_named() -> None:
+def test_of_several_guardrails_the_one_that_failed_is_named():
     doc = recorded(trial(steady()), "recall", steady(2 * MARGIN))
     doc["quality"]["guardrails"].append({**TOP5, "metric": "recall"})
 
@@ -118,7 +118,7 @@ def test_of_several_guardrails_the_one_that_failed_is_named() -> None:
     assert decision.messages[0].startswith("compile: recall: ")
 
 
-def test_a_crash_is_said_once_and_of_no_metric() -> None:
+def test_a_crash_is_said_once_and_of_no_metric():
     doc = trial(steady())
     runs(doc)[-1] |= {"finished": False, "metric": None, "metrics": {}}
     decision = judge(doc)
@@ -128,7 +128,7 @@ def test_a_crash_is_said_once_and_of_no_metric() -> None:
 
 
 @pytest.mark.parametrize("count", [0, 8])
-def test_a_guardrail_is_judged_as_the_first_metric_is_that_stands_alone(count: int) -> None:
+def test_a_guardrail_is_judged_as_the_first_metric_is_that_stands_alone(count):
     """Its own past counts for it, not the first metric's."""
     doc, past = trial(lambda mine, n: 0.9 + n / 500), sample(count, 0.9, 0.004)
     doc["quality"] |= {"history": sample(20, 2.5, SD), "guardrails": [{**TOP5, "history": past}]}
@@ -143,9 +143,7 @@ def test_a_guardrail_is_judged_as_the_first_metric_is_that_stands_alone(count: i
     assert own == replace(guarded.guardrails[0], outcome=None)
 
 
-def test_a_guardrail_whose_past_says_that_no_run_could_prove_it_is_refused_before_spending() -> (
-    None
-):
+def test_a_guardrail_whose_past_says_that_no_run_could_prove_it_is_refused_before_spending():
     doc = document(blocks=0)
     noisy = {**TOP5, "history": sample(12, 0.9, 10 * MARGIN)}
     doc["quality"] |= {"history": sample(12, 2.5, SD), "guardrails": [noisy]}
@@ -161,7 +159,7 @@ def test_a_guardrail_whose_past_says_that_no_run_could_prove_it_is_refused_befor
     [(steady(), False), (steady(2 * MARGIN), True), (lambda mine, n: None, True),
      (lambda mine, n: 0.9 + MARGIN * (-1) ** (n + mine), True)],
 )  # fmt: skip
-def test_a_signal_that_does_not_hold_promotes_and_asks_a_person(values: Values, asks: bool) -> None:
+def test_a_signal_that_does_not_hold_promotes_and_asks_a_person(values, asks):
     decision = judge(trial(values, kind="signals"))
 
     assert (Verdict.PROMOTE, asks) == (decision.verdict, SIGNAL in decision.codes)
@@ -169,7 +167,7 @@ def test_a_signal_that_does_not_hold_promotes_and_asks_a_person(values: Values, 
     assert 1 == len(decision.quality.signals)
 
 
-def test_a_signal_says_nothing_of_what_is_not_promoted() -> None:
+def test_a_signal_says_nothing_of_what_is_not_promoted():
     decision = judge(trial(steady(2 * MARGIN), first=2 * MARGIN, kind="signals"))
 
     assert (Verdict.STAY_OFF, False) == (decision.verdict, SIGNAL in decision.codes)
@@ -177,7 +175,7 @@ def test_a_signal_says_nothing_of_what_is_not_promoted() -> None:
 
 @pytest.mark.parametrize("name", ["eval_loss", "top5"])
 @pytest.mark.parametrize("kind", ["guardrails", "signals"])
-def test_a_metric_that_stands_there_twice_is_refused(name: str, kind: str) -> None:
+def test_a_metric_that_stands_there_twice_is_refused(name, kind):
     doc = trial(steady())
     doc["quality"][kind] = [*doc["quality"].get(kind, []), {**TOP5, "metric": name}]
 
@@ -191,9 +189,7 @@ BASE = [0.4, -0.4, 0.6, -0.6, 0.0]
 @pytest.mark.parametrize(
     ("candidate", "history"), [([value - 1.2 for value in BASE], []), ([-2.2], 3 * BASE)]
 )
-def test_the_chance_that_a_sound_candidate_is_given_up_is_shared(
-    candidate: list[float], history: list[float]
-) -> None:
+def test_the_chance_that_a_sound_candidate_is_given_up_is_shared(candidate, history):
     """At a look and between looks; what promotes is not shared."""
     samples, designs = (
         Samples(candidate, BASE, history),
@@ -224,7 +220,7 @@ def fallen(doc: Any = None) -> dict[str, Any]:
     return doc
 
 
-def test_a_guardrail_that_falls_in_production_is_checked_and_turned_off() -> None:
+def test_a_guardrail_that_falls_in_production_is_checked_and_turned_off():
     alarm, decision = judge(production([0.9 - 2 * MARGIN] * 3)), judge(fallen())
 
     assert "alarm" in codes(alarm)
@@ -235,13 +231,13 @@ def test_a_guardrail_that_falls_in_production_is_checked_and_turned_off() -> Non
     assert confirmed_fall(decision, read_evidence(fallen())) is None  # of the first metric
 
 
-def test_the_loss_of_a_guardrail_refutes_the_equivalence_check_as_well() -> None:
+def test_the_loss_of_a_guardrail_refutes_the_equivalence_check_as_well():
     decision = judge(fallen(examined(FIRST, LAST)))
 
     assert {"guardrail_regressed", "equivalence_revoked"} <= codes(decision)
 
 
-def test_a_probation_does_not_end_on_runs_that_did_not_report_a_guardrail() -> None:
+def test_a_probation_does_not_end_on_runs_that_did_not_report_a_guardrail():
     held, silent = judge(production([0.9] * 12)), judge(production([None] * 12))
 
     assert Verdict.PERMANENT is held.verdict
@@ -249,7 +245,7 @@ def test_a_probation_does_not_end_on_runs_that_did_not_report_a_guardrail() -> N
     assert "guardrail_not_watched" in codes(silent)
 
 
-def test_the_metrics_share_the_chance_of_a_false_alarm_and_speed_keeps_its_own() -> None:
+def test_the_metrics_share_the_chance_of_a_false_alarm_and_speed_keeps_its_own():
     evidence = read_evidence(production([]))
     monitors = judge_probation(evidence, 1.4).monitors
     error = FALSE_ALARM / 2
@@ -260,7 +256,7 @@ def test_the_metrics_share_the_chance_of_a_false_alarm_and_speed_keeps_its_own()
         assert pytest.approx(h * one.spread) == one.limit
 
 
-def test_evidence_by_a_guardrail_has_its_metric_in_every_run_and_the_rest_as_it_was() -> None:
+def test_evidence_by_a_guardrail_has_its_metric_in_every_run_and_the_rest_as_it_was():
     evidence = read_evidence(trial(steady()))
     seen = evidence.by(evidence.quality.guardrails[0])
 

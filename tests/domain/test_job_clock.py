@@ -50,21 +50,21 @@ def accepted(job: dict[str, Any], wall: float | None, **record: Any) -> bool:
 
 
 @pytest.mark.parametrize("wall", [1e-300, 1e-9, 0.009, 1.0, 100.0, 6.2 * HOUR, 1e9])
-def test_a_clock_that_no_job_of_six_hours_can_have_is_refused(wall: float) -> None:
+def test_a_clock_that_no_job_of_six_hours_can_have_is_refused(wall):
     assert not accepted(described(), wall)
 
 
 @pytest.mark.parametrize("wall", [None, 600.0, HOUR, 5.8 * HOUR, 6 * HOUR, 6 * HOUR + 30])
-def test_start_up_transfers_and_rounding_are_no_contradiction(wall: float | None) -> None:
+def test_start_up_transfers_and_rounding_are_no_contradiction(wall):
     assert accepted(described(), wall)
 
 
-def test_a_short_job_of_much_start_up_is_none_either() -> None:
+def test_a_short_job_of_much_start_up_is_none_either():
     assert accepted(described(900.0, start_up=100.0), 2.0)
     assert accepted(described(9 * HOUR, start_up=8.9 * HOUR), 60.0)
 
 
-def test_an_interrupted_spot_job_may_have_lived_since_it_was_created() -> None:
+def test_an_interrupted_spot_job_may_have_lived_since_it_was_created():
     times = {"BillableTimeInSeconds": 600, "TrainingTimeInSeconds": 3600}
     created = {"CreationTime": BEGAN - timedelta(hours=3), "EnableManagedSpotTraining": True}
 
@@ -75,13 +75,13 @@ def test_an_interrupted_spot_job_may_have_lived_since_it_was_created() -> None:
 @pytest.mark.parametrize(
     "lacking", [{}, {"TrainingTimeInSeconds": None}, {"TrainingEndTime": "now"}]
 )
-def test_what_the_service_does_not_say_is_not_compared(lacking: dict[str, Any]) -> None:
+def test_what_the_service_does_not_say_is_not_compared(lacking):
     job = {**described(), "SecondaryStatusTransitions": None, **lacking} if lacking else {}
 
     assert accepted(job, 5 * HOUR)
 
 
-def test_steps_cannot_take_longer_than_their_run() -> None:
+def test_steps_cannot_take_longer_than_their_run():
     curve = [[1, 2.0, 1.0], [9, 1.0, 2 * HOUR]]
 
     assert not accepted({}, HOUR, seconds=2 * HOUR)
@@ -93,7 +93,7 @@ def test_steps_cannot_take_longer_than_their_run() -> None:
     ("seconds", "shortest", "plausible"),
     [(HOUR, 1e-3, True), (6 * HOUR, math.inf, True), (7 * HOUR, 0.4, False), (1.0, 1e-7, False)],
 )
-def test_segments_fit_into_their_job(seconds: float, shortest: float, plausible: bool) -> None:
+def test_segments_fit_into_their_job(seconds, shortest, plausible):
     if plausible:
         check_steps(described(), seconds, shortest=shortest)
         return
@@ -102,7 +102,7 @@ def test_segments_fit_into_their_job(seconds: float, shortest: float, plausible:
     assert CODE == caught.value.code
 
 
-def test_the_container_trained_as_long_as_the_service_says_if_it_did_once() -> None:
+def test_the_container_trained_as_long_as_the_service_says_if_it_did_once():
     whole = described(1000.0, start_up=300.0)
     twice = described(SecondaryStatusTransitions=[*whole["SecondaryStatusTransitions"]] * 2)
 

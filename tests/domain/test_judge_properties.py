@@ -81,9 +81,7 @@ def in_time_unit(doc: dict[str, Any], factor: float) -> dict[str, Any]:
 
 @given(doc=any_evidence, seed=st.integers(0, 99))
 @slow
-def test_the_order_in_which_arms_and_runs_are_listed_changes_nothing(
-    doc: dict[str, Any], seed: int
-) -> None:
+def test_the_order_in_which_arms_and_runs_are_listed_changes_nothing(doc, seed):
     expected, rng = outline(judge(doc)), random.Random(seed)
     other = copy.deepcopy(doc)
     rng.shuffle(other["arms"])
@@ -95,7 +93,7 @@ def test_the_order_in_which_arms_and_runs_are_listed_changes_nothing(
 
 @given(doc=any_evidence)
 @slow
-def test_the_same_evidence_gives_the_same_decision_to_the_bit(doc: dict[str, Any]) -> None:
+def test_the_same_evidence_gives_the_same_decision_to_the_bit(doc):
     again = json.loads(json.dumps(doc))
 
     assert json.dumps(judge(doc).to_dict("/f")) == json.dumps(judge(again).to_dict("/f"))
@@ -103,7 +101,7 @@ def test_the_same_evidence_gives_the_same_decision_to_the_bit(doc: dict[str, Any
 
 @given(doc=any_evidence)
 @slow
-def test_the_evidence_is_left_as_it_was(doc: dict[str, Any]) -> None:
+def test_the_evidence_is_left_as_it_was(doc):
     before = copy.deepcopy(doc)
     judge(doc)
 
@@ -112,7 +110,7 @@ def test_the_evidence_is_left_as_it_was(doc: dict[str, Any]) -> None:
 
 @given(doc=any_evidence)
 @slow
-def test_turning_the_metric_around_turns_nothing_else(doc: dict[str, Any]) -> None:
+def test_turning_the_metric_around_turns_nothing_else(doc):
     other = with_metrics(doc, lambda x: -x)
     other["quality"]["goal"] = {"maximize": "minimize", "minimize": "maximize"}[
         doc["quality"]["goal"]
@@ -128,9 +126,7 @@ def test_turning_the_metric_around_turns_nothing_else(doc: dict[str, Any]) -> No
 
 @given(doc=any_evidence, power=st.integers(-45, 45))
 @slow
-def test_the_metrics_unit_scales_its_figures_and_nothing_else(
-    doc: dict[str, Any], power: int
-) -> None:
+def test_the_metrics_unit_scales_its_figures_and_nothing_else(doc, power):
     """By a power of two, which rounds nothing, exactly."""
     one, two = judge(doc), judge(in_metric_unit(doc, 2.0**power))
 
@@ -144,9 +140,7 @@ def test_the_metrics_unit_scales_its_figures_and_nothing_else(
 
 @given(doc=any_evidence, power=st.integers(-8, 8))
 @slow
-def test_the_unit_of_time_scales_the_money_and_nothing_else(
-    doc: dict[str, Any], power: int
-) -> None:
+def test_the_unit_of_time_scales_the_money_and_nothing_else(doc, power):
     one, two = judge(doc), judge(in_time_unit(doc, 2.0**power))
 
     assert judged(one) == judged(two)
@@ -160,7 +154,7 @@ def test_the_unit_of_time_scales_the_money_and_nothing_else(
 
 @given(doc=trials(), factor=st.floats(1, 3))
 @slow
-def test_a_slower_candidate_is_never_promoted_for_it(doc: dict[str, Any], factor: float) -> None:
+def test_a_slower_candidate_is_never_promoted_for_it(doc, factor):
     assume(len(doc["arms"]) == 2)
     slower = copy.deepcopy(doc)
     for run in runs(slower, stage="speed"):
@@ -174,7 +168,7 @@ def test_a_slower_candidate_is_never_promoted_for_it(doc: dict[str, Any], factor
 
 @given(doc=trials(), loss=st.floats(0, 3))
 @slow
-def test_a_worse_candidate_is_never_promoted_for_it(doc: dict[str, Any], loss: float) -> None:
+def test_a_worse_candidate_is_never_promoted_for_it(doc, loss):
     assume(len(doc["arms"]) == 2)
     worse = copy.deepcopy(doc)
     for run in runs(worse):
@@ -186,9 +180,7 @@ def test_a_worse_candidate_is_never_promoted_for_it(doc: dict[str, Any], loss: f
 
 @given(doc=trials(), alpha=st.floats(0.001, 0.05), wider=st.floats(1, 4))
 @slow
-def test_a_promotion_outlives_a_larger_error_and_a_wider_margin(
-    doc: dict[str, Any], alpha: float, wider: float
-) -> None:
+def test_a_promotion_outlives_a_larger_error_and_a_wider_margin(doc, alpha, wider):
     strict, lax = copy.deepcopy(doc), copy.deepcopy(doc)
     strict["policy"]["alpha"] = alpha
     lax["quality"]["margin"] *= wider
@@ -201,9 +193,7 @@ def test_a_promotion_outlives_a_larger_error_and_a_wider_margin(
 
 @given(blocks=st.integers(3, 6), n=st.integers(3, 12), loss=st.floats(0, 0.4))
 @slow
-def test_more_of_the_same_evidence_never_turns_a_promotion_off(
-    blocks: int, n: int, loss: float
-) -> None:
+def test_more_of_the_same_evidence_never_turns_a_promotion_off(blocks, n, loss):
     doc = document(
         blocks=blocks,
         margin=MARGIN,
@@ -216,7 +206,7 @@ def test_more_of_the_same_evidence_never_turns_a_promotion_off(
 
 @given(doc=any_evidence)
 @slow
-def test_the_identity_is_that_of_the_evidence(doc: dict[str, Any]) -> None:
+def test_the_identity_is_that_of_the_evidence(doc):
     identity, other = judge(doc).decision_id, copy.deepcopy(doc)
     first = other["arms"][0]["runs"][0]
     first["step_seconds"][-1] = math.nextafter(first["step_seconds"][-1], 1)

@@ -24,9 +24,7 @@ PREFIXES = ("", "run#", "review#", "trial#", "flag#", "canary#0mabc123#", "unloc
     since=st.integers(0, NOW + 10**8),
     before=st.lists(st.integers(-2 * APART, 2 * APART)),
 )
-def test_a_window_leaves_out_older_runs_and_nothing_else(
-    prefix: str, since: int, before: list[int]
-) -> None:
+def test_a_window_leaves_out_older_runs_and_nothing_else(prefix, since, before):
     began = [max(0, since - one) for one in before]
     runs = [(at, form) for at in began for form in KEYS_OF_A_RUN]
     keys = {form.format(*[naming.trial_id(1000 * at)] * 2): at for at, form in runs}
@@ -44,6 +42,6 @@ def test_a_window_leaves_out_older_runs_and_nothing_else(
 
 
 @pytest.mark.parametrize("prefix", PREFIXES)
-def test_without_a_last_key_all_that_begin_with_the_first_are_read(prefix: str) -> None:
+def test_without_a_last_key_all_that_begin_with_the_first_are_read(prefix):
     held = [key for key in OTHER_KEYS if ledger_keys.holds(key, prefix, None)]
     assert [key for key in OTHER_KEYS if key.startswith(prefix)] == held

@@ -53,22 +53,22 @@ TABLE = {
 
 @pytest.mark.parametrize("n_max", SCHEDULE)
 def test_looks_spend_about_what_needs_no_assumption_and_less_than_one_look_each(
-    n_max: int,
-) -> None:
+    n_max,
+):
     bonferroni = 1 / sum(n / n_max for n in looks(n_max))
 
     assert bonferroni <= CALIBRATED[n_max] <= 1
 
 
 @pytest.mark.parametrize("n_max", SCHEDULE)
-def test_later_looks_may_spend_more(n_max: int) -> None:
+def test_later_looks_may_spend_more(n_max):
     levels = [spent(n, n_max, ALPHA) for n in looks(n_max)]
 
     assert sorted(levels) == levels
     assert levels[-1] <= ALPHA
 
 
-def test_looks_come_at_fixed_numbers_of_runs() -> None:
+def test_looks_come_at_fixed_numbers_of_runs():
     assert [None, None, 2, 3, 3, 5, 12] == [look_at(n, 12) for n in (0, 1, 2, 3, 4, 5, 40)]
     assert [2, 3, 12, None] == [next_look(n, 12) for n in (0, 2, 11, 12)]
     assert [None, 2, 3, 12, 96] == [last_look(n) for n in (1.9, 2, 4.5, 17, math.inf)]
@@ -96,9 +96,7 @@ def error_at_the_margin(
 
 
 @pytest.mark.parametrize("history", HISTORIES)
-def test_the_looks_together_err_at_most_at_the_level(
-    history: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_looks_together_err_at_most_at_the_level(history, monkeypatch):
     """2,000 paths: the bound is the level and three standard errors.
 
     tests/benchmarks/test_calibration.py has more paths, tests/benchmarks/test_gate.py each of them.
@@ -112,9 +110,7 @@ def test_the_looks_together_err_at_most_at_the_level(
 
 
 @pytest.mark.parametrize(("n_max", "relative_spread"), TABLE)
-def test_the_planning_table_is_the_studys_or_one_look_later(
-    n_max: int, relative_spread: float
-) -> None:
+def test_the_planning_table_is_the_studys_or_one_look_later(n_max, relative_spread):
     order = [*SCHEDULE, None]
     for history, expected in zip(HISTORIES, TABLE[n_max, relative_spread], strict=True):
         design = Design(history, n_max, ALPHA)
@@ -127,7 +123,7 @@ def test_the_planning_table_is_the_studys_or_one_look_later(
 
 @pytest.mark.parametrize("n", [2, 3, 5, 8, 12])
 @pytest.mark.parametrize("history", HISTORIES)
-def test_provable_margins_are_those_of_scipys_quantiles(n: int, history: int) -> None:
+def test_provable_margins_are_those_of_scipys_quantiles(n, history):
     df = max(history - 1, 0) + 2 * (n - 1)
     quantiles = stats.t.ppf(1 - spent(n, 12, ALPHA), df) + stats.t.ppf(0.8, df)
 
@@ -148,9 +144,7 @@ def exact_runs(relative_spread: float, level: float, chance: float) -> int:
 @pytest.mark.parametrize("relative_spread", [0.2, 0.4, 0.5, 0.6, 0.8, 1.0, 1.2, 1.5, 2.0])
 @pytest.mark.parametrize("level", [0.05, 0.025, 0.0125])
 @pytest.mark.parametrize("chance", [EVEN, LIKELY, VERY_LIKELY])
-def test_runs_for_one_look_are_within_one_of_the_exact_noncentral_t(
-    relative_spread: float, level: float, chance: float
-) -> None:
+def test_runs_for_one_look_are_within_one_of_the_exact_noncentral_t(relative_spread, level, chance):
     """Two central quantiles stand in for the noncentral t; one run is what that costs."""
     needed = runs_for_one_look(relative_spread, history=0, level=level, chance=chance)
 
@@ -158,18 +152,9 @@ def test_runs_for_one_look_are_within_one_of_the_exact_noncentral_t(
     assert abs(needed - exact_runs(relative_spread, level, chance)) <= 1
 
 
-@pytest.mark.parametrize(
-    ("relative_spread", "runs"), [(0.2, 2), (0.4, 4), (0.6, 7), (0.8, 12), (1.0, 18), (1.5, 40)]
-)
-def test_the_exact_numbers_are_the_studys(relative_spread: float, runs: int) -> None:
-    assert runs == exact_runs(relative_spread, ALPHA, VERY_LIKELY)
-
-
 @pytest.mark.parametrize("n", [5, 8, 12])
 @pytest.mark.parametrize("chance", [LIKELY, VERY_LIKELY])
-def test_a_look_proves_its_provable_margin_with_about_the_chance_it_says(
-    n: int, chance: float
-) -> None:
+def test_a_look_proves_its_provable_margin_with_about_the_chance_it_says(n, chance):
     """From five runs on; at two or three the stand-in is off by up to a tenth."""
     margin, df = Design(0, 12, ALPHA).provable_margin(n, chance), 2 * (n - 1)
     assert margin is not None
@@ -179,12 +164,12 @@ def test_a_look_proves_its_provable_margin_with_about_the_chance_it_says(
     assert pytest.approx(chance, abs=0.02) == exact
 
 
-def test_a_spread_that_no_number_of_runs_masters_needs_none() -> None:
+def test_a_spread_that_no_number_of_runs_masters_needs_none():
     assert runs_for_one_look(20, history=0, level=ALPHA) is None
     assert Design(0, 36, ALPHA).runs_needed(20) is None
 
 
-def test_the_best_margin_is_the_last_looks() -> None:
+def test_the_best_margin_is_the_last_looks():
     design = Design(5, 12, ALPHA)
 
     assert design.provable_margin(12) == design.best_margin()
@@ -208,9 +193,7 @@ def test_the_best_margin_is_the_last_looks() -> None:
         ("hybrid", 36, 3.9, None),
     ],
 )
-def test_a_design_uses_what_policy_allows_and_half_of_what_remains(
-    mode: str, most: int, remaining: float | None, n_max: int | None
-) -> None:
+def test_a_design_uses_what_policy_allows_and_half_of_what_remains(mode, most, remaining, n_max):
     policy = Policy(quality_runs=mode, max_quality_runs=most)
     design = design_for(policy, history=3, candidates=2, runs_remaining=remaining)
 
@@ -221,9 +204,5 @@ def test_a_design_uses_what_policy_allows_and_half_of_what_remains(
 
 
 @pytest.mark.parametrize(("n", "left"), [(5, 10), (36, 72), (37, 93), (54, 135), (96, 240)])
-def test_a_proof_takes_half_of_the_runs_left_and_later_looks_two_fifths(n: int, left: int) -> None:
+def test_a_proof_takes_half_of_the_runs_left_and_later_looks_two_fifths(n, left):
     assert left == runs_left_for(n)
-
-
-def test_the_figures_that_these_tests_go_by() -> None:
-    assert (0.5, 0.2, 0.8, 0.9, 12) == (EVEN, FAIR, LIKELY, VERY_LIKELY, SHADOW_RUNS)

@@ -18,8 +18,8 @@ from tests.domain.evidence_builder import GOOD, document, judge, runs
     ],
 )
 def test_the_first_run_without_the_change_is_named_with_its_compilers_words(
-    applied: bool, compiler: object, said: str | None
-) -> None:
+    applied, compiler, said
+):
     evidence = document(metrics=GOOD)
     first, second, *_ = runs(evidence)
     first.update(finished=False, metric=None, applied=applied, compiler=compiler)
@@ -32,7 +32,7 @@ def test_the_first_run_without_the_change_is_named_with_its_compilers_words(
     assert ended is None or ended.run is measured.lead.arm.quality[1]
 
 
-def test_the_first_run_that_failed_and_said_why_is_named() -> None:
+def test_the_first_run_that_failed_and_said_why_is_named():
     evidence = document(metrics=GOOD)
     sound, silent, loud, *_ = runs(evidence)
     sound.update(reason="a remark")

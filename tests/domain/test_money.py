@@ -54,7 +54,7 @@ def figures(decision: Decision, name: str = "compile") -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("price_ratio", [1.0, 1.1, 0.7])
-def test_a_saving_and_its_interval_are_those_of_the_speed_up(price_ratio: float) -> None:
+def test_a_saving_and_its_interval_are_those_of_the_speed_up(price_ratio):
     doc = document(metrics=GOOD)
     arm(doc)["usd_per_hour"] = price_ratio * PRICE
     money, speed = saving(doc), speedup(doc)
@@ -97,7 +97,7 @@ COSTS: dict[str, tuple[Any, Any]] = {
 
 
 @pytest.mark.parametrize("what", COSTS)
-def test_a_trial_costs_its_segments_and_its_extra_runs_unless_the_bill_knows(what: str) -> None:
+def test_a_trial_costs_its_segments_and_its_extra_runs_unless_the_bill_knows(what):
     change, expected = COSTS[what]
     doc = document(metrics=GOOD)
     blocks = [sum(run["step_seconds"]) for name in SHORT for run in runs(doc, name, "speed")]
@@ -114,7 +114,7 @@ def test_a_trial_costs_its_segments_and_its_extra_runs_unless_the_bill_knows(wha
 
 
 @pytest.mark.parametrize("key", ["usd_per_hour", "runs_per_week"])
-def test_without_a_price_or_a_schedule_there_is_no_saving(key: str) -> None:
+def test_without_a_price_or_a_schedule_there_is_no_saving(key):
     assert judge({**document(metrics=GOOD), key: None}).saving is None
 
 
@@ -122,9 +122,7 @@ def test_without_a_price_or_a_schedule_there_is_no_saving(key: str) -> None:
     ("walls", "seconds", "tolerance"),
     [([], 60, 0.1), ([100.0, 140.0], 120, 1e-9)],  # by the blocks; by past runs
 )
-def test_before_any_full_run_the_baseline_has_a_price(
-    walls: list[float], seconds: float, tolerance: float
-) -> None:
+def test_before_any_full_run_the_baseline_has_a_price(walls, seconds, tolerance):
     doc = document()
     doc["quality"]["history_wall_seconds"] = walls
     price = figures(judge(doc), "baseline")["usd_per_run"]
@@ -132,7 +130,7 @@ def test_before_any_full_run_the_baseline_has_a_price(
     assert pytest.approx(seconds / 3600 * PRICE, rel=tolerance) == price
 
 
-def test_hours_far_from_those_measured_have_an_answer_of_their_own() -> None:
+def test_hours_far_from_those_measured_have_an_answer_of_their_own():
     """The trial's job takes a minute, 3 s of them compilation; its production an hour."""
     measured = judge(document()).scheduled
     decision = judge({**document(), "run_hours": 1.0})
@@ -149,7 +147,7 @@ def test_hours_far_from_those_measured_have_an_answer_of_their_own() -> None:
     assert decision == read(Decision, write(decision))
 
 
-def test_break_even_is_the_overhead_over_the_share_saved() -> None:
+def test_break_even_is_the_overhead_over_the_share_saved():
     """3 s of compilation at 1.4x: 3 x 1.4 / 0.4 = 10.5 s."""
     assert pytest.approx(10.5 / 60, rel=0.1) == saving(document())["break_even_run_minutes"]
     assert saving(document(speedup=0.9))["break_even_run_minutes"] is None
@@ -172,9 +170,7 @@ def with_curves(doc: dict[str, Any], *, faster: float, floor: float = 2.0) -> di
         (1.0, 2.5, "baseline", (2000, None)),
     ],
 )
-def test_dollars_to_the_same_loss_follow_the_steps_to_it(
-    faster: float, floor: float, loss_of: str, steps: tuple[int, int | None]
-) -> None:
+def test_dollars_to_the_same_loss_follow_the_steps_to_it(faster, floor, loss_of, steps):
     doc = with_curves(document(metrics=GOOD), faster=faster, floor=floor)
     same = saving(doc)["same_quality"]
 
@@ -206,9 +202,7 @@ def ending_at(ends: dict[str, list[float]], *, step: int = 10) -> Evidence:
         (-0.1, "baseline", (120, 100)),
     ],
 )
-def test_an_arm_that_ends_three_standard_errors_higher_never_gets_there(
-    higher: float, of: str, steps: tuple[int, int | None]
-) -> None:
+def test_an_arm_that_ends_three_standard_errors_higher_never_gets_there(higher, of, steps):
     mine = [1.1 + higher + off for off in (-0.1, 0.0, 0.1)]
     evidence = ending_at({"baseline": [1.0, 1.2], "compile": mine})
     found = same_quality_figures(evidence.candidates[0], evidence)
@@ -218,7 +212,7 @@ def test_an_arm_that_ends_three_standard_errors_higher_never_gets_there(
     assert (steps[1] is None) is (found.usd_candidate is None)
 
 
-def test_steps_without_a_length_or_a_price_cost_nothing_known() -> None:
+def test_steps_without_a_length_or_a_price_cost_nothing_known():
     ends = {"baseline": [1.0, 1.0], "compile": [1.0, 1.0]}
     still, sound = ending_at(ends, step=0), ending_at(ends)
     unpriced = replace(sound, arms=tuple(replace(arm, usd_per_hour=None) for arm in sound.arms))
@@ -231,7 +225,7 @@ def test_steps_without_a_length_or_a_price_cost_nothing_known() -> None:
 
 
 @pytest.mark.parametrize("replicates", [2, 3, 4])
-def test_curves_that_end_alike_but_for_chance_nearly_always_have_a_price(replicates: int) -> None:
+def test_curves_that_end_alike_but_for_chance_nearly_always_have_a_price(replicates):
     """Compared run by run with the mean final, 67 to 96 % of these trials had none."""
     unpriced = 0
     for trial in range(40):
@@ -250,7 +244,7 @@ def test_curves_that_end_alike_but_for_chance_nearly_always_have_a_price(replica
 
 
 @pytest.mark.parametrize("curve", [None, "no", [[1, 2.0]] * 9, [["a", 1]] * 20, [[1]] * 20])
-def test_without_usable_curves_the_same_quality_has_no_price(curve: object) -> None:
+def test_without_usable_curves_the_same_quality_has_no_price(curve):
     doc = with_curves(document(metrics=GOOD), faster=1.0)
     for run in runs(doc):
         run["loss_curve"] = curve
@@ -258,7 +252,7 @@ def test_without_usable_curves_the_same_quality_has_no_price(curve: object) -> N
     assert saving(doc)["same_quality"] is None
 
 
-def test_throughput_carries_students_interval() -> None:
+def test_throughput_carries_students_interval():
     doc = document(blocks=4)
     steady = read_evidence(doc).segments["compile"].values()
     rates = [32 / segment.steady_step_seconds for segment in steady if segment]
@@ -271,7 +265,7 @@ def test_throughput_carries_students_interval() -> None:
     )
 
 
-def test_an_arms_figures_say_what_its_runs_recorded() -> None:
+def test_an_arms_figures_say_what_its_runs_recorded():
     doc = document(metrics=GOOD)
     first = runs(doc, stage="speed")[0]
     first.update(peak_memory_gib=19.4, compiler={"graphs": 3, "recompiles": 1, "graph_breaks": 2})
@@ -289,14 +283,14 @@ def test_an_arms_figures_say_what_its_runs_recorded() -> None:
     assert pytest.approx(stats.describe(GOOD["compile"]).variance) == figure["metric_sd"] ** 2
 
 
-def test_every_arm_has_its_figures() -> None:
+def test_every_arm_has_its_figures():
     doc = document(metrics=GOOD)
     add_candidate(doc, "other", speedup=1.2)
 
     assert ["baseline", "compile", "other"] == [item.name for item in judge(doc).arms]
 
 
-def test_the_speed_of_a_promotion_counts_productions_jobs_too() -> None:
+def test_the_speed_of_a_promotion_counts_productions_jobs_too():
     doc = probation_document(history=6, wall_sd=0.05)
     before = speedup(doc)
     for log in sample(5, 0.0, 0.02):
@@ -309,7 +303,7 @@ def test_the_speed_of_a_promotion_counts_productions_jobs_too() -> None:
     assert after["weight"] > before["weight"]
 
 
-def test_production_quality_is_compared_with_every_baseline_run_known() -> None:
+def test_production_quality_is_compared_with_every_baseline_run_known():
     doc = probation_document()
     for value in sample(6, CENTRE - PROBATION_MARGIN / 4, 0.002):
         watch(doc, metric=value)

@@ -33,18 +33,18 @@ def speed_step(doc: dict[str, Any], *open_arms: str) -> SpeedStep:
     return next_speed(read_evidence(doc), open_arms or ("compile",))
 
 
-def test_two_more_blocks_cost_what_the_last_one_of_each_open_arm_took() -> None:
+def test_two_more_blocks_cost_what_the_last_one_of_each_open_arm_took():
     step = speed_step(measured())
 
     assert (2, ("baseline", "compile")) == (step.blocks, step.arms)
     assert pytest.approx(2 * (8 * 2 + 5 * 3)) == step.usd
 
 
-def test_a_plan_with_a_price_for_a_block_says_what_two_cost() -> None:
+def test_a_plan_with_a_price_for_a_block_says_what_two_cost():
     assert 2 * 7.5 == speed_step(measured(usd_per_block=7.5)).usd
 
 
-def test_a_segment_without_steps_prices_nothing_and_the_one_before_does() -> None:
+def test_a_segment_without_steps_prices_nothing_and_the_one_before_does():
     doc = measured()
     crashed = {**speed_run(4, 0.03), "step_seconds": [], "finished": False}
     arm(doc)["runs"].append({**crashed, "failure": "error"})
@@ -53,7 +53,7 @@ def test_a_segment_without_steps_prices_nothing_and_the_one_before_does() -> Non
 
 
 @pytest.mark.parametrize("name", ["baseline", "compile"])
-def test_a_block_has_no_price_without_that_of_each_arm_in_it(name: str) -> None:
+def test_a_block_has_no_price_without_that_of_each_arm_in_it(name):
     unpriced, unseen = measured(), measured()
     unpriced["usd_per_hour"] = None
     del arm(unpriced, name)["usd_per_hour"]
@@ -75,9 +75,7 @@ def test_a_block_has_no_price_without_that_of_each_arm_in_it(name: str) -> None:
         (1, 1, {"blocks_per_round": 5}, 2),
     ],
 )
-def test_blocks_go_on_to_the_next_look_of_the_open_arm_that_has_most(
-    done: int, other: int, plan: dict[str, int], blocks: int
-) -> None:
+def test_blocks_go_on_to_the_next_look_of_the_open_arm_that_has_most(done, other, plan, blocks):
     doc = {**document(blocks=6), "plan": plan}
     add_candidate(doc, "other", speedup=1.3)
     for name, count in (("compile", done), ("other", other)):
@@ -97,9 +95,7 @@ def test_blocks_go_on_to_the_next_look_of_the_open_arm_that_has_most(
         (("compile", "slow"), ("compile", "slow"), True),
     ],
 )
-def test_it_says_whether_open_arms_run_on_nodes_of_their_own(
-    elsewhere: tuple[str, ...], open_arms: tuple[str, ...], separate: bool
-) -> None:
+def test_it_says_whether_open_arms_run_on_nodes_of_their_own(elsewhere, open_arms, separate):
     doc = measured()
     for name in elsewhere:
         arm(doc, name)["overrides"] = {"instance_type": "ml.p4d.24xlarge"}
@@ -147,15 +143,15 @@ def count(step: QualityStep, name: str) -> int:
     ],
 )
 def test_extra_runs_cost_the_hours_of_each_arm_at_its_price_or_what_the_plan_says(
-    ours: int, theirs: int, plan: dict[str, Any], runs_of: tuple[int, int], usd: float
-) -> None:
+    ours, theirs, plan, runs_of, usd
+):
     step = full_step(with_full_runs(ours, theirs, **plan))
 
     assert runs_of == (count(step, "compile"), count(step, "baseline"))
     assert pytest.approx(usd) == step.usd
 
 
-def test_extra_runs_have_no_price_without_that_of_each_arm_among_them() -> None:
+def test_extra_runs_have_no_price_without_that_of_each_arm_among_them():
     doc = {**with_full_runs(3, 3), "usd_per_hour": None}
     del arm(doc, "baseline")["usd_per_hour"]
 
@@ -178,8 +174,8 @@ def test_extra_runs_have_no_price_without_that_of_each_arm_among_them() -> None:
     ],
 )  # fmt: skip
 def test_production_trains_each_arm_once_more_up_to_the_last_look(
-    lacks_baseline_only: bool, ours: int, theirs: int, n_max: int, runs_of: tuple[int, int]
-) -> None:
+    lacks_baseline_only, ours, theirs, n_max, runs_of
+):
     doc = with_full_runs(ours, theirs, mode="canary")
     step = full_step(doc, n_max=n_max, lacks_baseline_only=lacks_baseline_only)
 
@@ -198,15 +194,15 @@ def test_production_trains_each_arm_once_more_up_to_the_last_look(
     ids=["took its turn", "the baseline's turn", "the baseline is behind", "a look is next"],
 )
 def test_in_production_the_arms_take_turns_and_a_look_sees_the_baselines_run(
-    ours: int, theirs: int, last: str, order: list[str]
-) -> None:
+    ours, theirs, last, order
+):
     doc = with_full_runs(ours, theirs, mode="canary")
     runs(doc, last)[-1]["order"] = 100
 
     assert order == [run.arm for run in full_step(doc).runs]
 
 
-def test_extra_runs_begin_with_the_baseline_even_before_the_first_look() -> None:
+def test_extra_runs_begin_with_the_baseline_even_before_the_first_look():
     doc = with_full_runs(0, 0)
     doc["quality"]["history"] = [2.5, 2.504] * 10
     step = full_step(doc)
@@ -222,5 +218,5 @@ def test_extra_runs_begin_with_the_baseline_even_before_the_first_look() -> None
         ("shadow", 5, "extra runs, for a total of 5 of compile, to prove"),
     ],
 )
-def test_it_says_whose_runs_they_are_and_of_how_many(mode: str, theirs: int, why: str) -> None:
+def test_it_says_whose_runs_they_are_and_of_how_many(mode, theirs, why):
     assert full_step(with_full_runs(3, theirs, mode=mode)).why.startswith(why)

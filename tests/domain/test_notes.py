@@ -18,7 +18,7 @@ from compilegate.domain.wording import names, sentences
 PLACE = {"script": "a.py", "line": 3, "source": "b"}
 
 
-def test_each_note_has_words_and_they_name_the_values_that_it_keeps() -> None:
+def test_each_note_has_words_and_they_name_the_values_that_it_keeps():
     named = {
         code: {name for text in texts.values() for name in names(text)}
         for code, texts in sentences(FILE).items()
@@ -27,7 +27,7 @@ def test_each_note_has_words_and_they_name_the_values_that_it_keeps() -> None:
     assert named == {code: set(values) for code, values in VALUES.items()}
 
 
-def test_a_document_has_each_note_under_its_own_key() -> None:
+def test_a_document_has_each_note_under_its_own_key():
     notes = (Note(SCRIPT_COMPILES, PLACE),)
     document = {"a": 1, **note_documents(notes)}
 
@@ -38,7 +38,7 @@ def test_a_document_has_each_note_under_its_own_key() -> None:
         read_notes({"script_compiles": {"script": "a.py", "source": "b"}})
 
 
-def test_a_note_is_silent_where_it_has_no_words() -> None:
+def test_a_note_is_silent_where_it_has_no_words():
     note = Note(SCRIPT_COMPILES, {**PLACE, "source": "x\x1b" * 200})
     (text,) = said([note])
 

@@ -27,7 +27,7 @@ def texts(message: Notification) -> dict[str, str]:
     return by_subscriber
 
 
-def test_people_get_words_and_programs_the_same_as_json() -> None:
+def test_people_get_words_and_programs_the_same_as_json():
     sent = texts(notification())
 
     assert "bert-docs: turned back off." == sent["email"]
@@ -39,14 +39,14 @@ def test_people_get_words_and_programs_the_same_as_json() -> None:
     assert {"enabled": False, "state": "reverted", "name": "/f"} == body["flag"]
 
 
-def test_the_links_of_a_text_are_no_field_of_the_contract() -> None:
+def test_the_links_of_a_text_are_no_field_of_the_contract():
     body = notification(more_links=["https://example.com"]).body()
 
     assert "more_links" not in body
     assert "link" in body
 
 
-def test_a_chat_channel_gets_the_event_schema_that_it_shows() -> None:
+def test_a_chat_channel_gets_the_event_schema_that_it_shows():
     event = json.loads(texts(notification())["https"])
 
     assert ("1.0", "custom") == (event["version"], event["source"])
@@ -58,7 +58,7 @@ def test_a_chat_channel_gets_the_event_schema_that_it_shows() -> None:
     assert {str} == {type(value) for value in event["metadata"]["additionalContext"].values()}
 
 
-def test_what_is_not_known_is_left_out_of_chat_and_attributes_and_null_for_programs() -> None:
+def test_what_is_not_known_is_left_out_of_chat_and_attributes_and_null_for_programs():
     message = notification(owner=None, verdict=None, act=None, report=None)
 
     event = json.loads(texts(message)["https"])
@@ -69,7 +69,7 @@ def test_what_is_not_known_is_left_out_of_chat_and_attributes_and_null_for_progr
 
 
 @pytest.mark.parametrize("subject", ["x" * 400, "two\nlines\tand a tab", "größer — ≥ 1.2"])
-def test_a_subject_is_one_ascii_line_that_sns_takes(subject: str) -> None:
+def test_a_subject_is_one_ascii_line_that_sns_takes(subject):
     line = notification(subject=subject).line
 
     assert 1 <= len(line) <= SUBJECT_MAX < 100
@@ -77,7 +77,7 @@ def test_a_subject_is_one_ascii_line_that_sns_takes(subject: str) -> None:
     assert line.isprintable()
 
 
-def test_a_long_text_is_cut_and_says_so() -> None:
+def test_a_long_text_is_cut_and_says_so():
     message = notification(text="word " * 2000).message
 
     assert TEXT_MAX == len(message)
@@ -85,7 +85,7 @@ def test_a_long_text_is_cut_and_says_so() -> None:
 
 
 @pytest.mark.parametrize("text", ["x", "ü" * 3 * TEXT_MAX, '\x01"\\' * TEXT_MAX])
-def test_figures_that_would_not_fit_are_left_out_and_missed(text: str) -> None:
+def test_figures_that_would_not_fit_are_left_out_and_missed(text):
     message = notification(text=text, figures={"many": ["figure"] * 30_000})
 
     assert len(message.envelope().encode()) <= BYTES_MAX
@@ -93,12 +93,12 @@ def test_figures_that_would_not_fit_are_left_out_and_missed(text: str) -> None:
     assert ({}, True) == (body["figures"], body["figures_left_out"])
 
 
-def test_an_unknown_kind_is_a_mistake_of_ours() -> None:
+def test_an_unknown_kind_is_a_mistake_of_ours():
     with pytest.raises(ValueError, match="news"):
         notification(kind="news")
 
 
-def test_a_chat_channel_sees_no_mention_or_link_in_what_a_job_wrote() -> None:
+def test_a_chat_channel_sees_no_mention_or_link_in_what_a_job_wrote():
     words = "<!channel> <https://evil|here> & \x1b[31m \u202e \ud800"
     message = notification(text=words, act=words, workload=words, figures={"reason": [words]})
     chat = json.loads(texts(message)["https"])
@@ -110,11 +110,7 @@ def test_a_chat_channel_sees_no_mention_or_link_in_what_a_job_wrote() -> None:
     message.envelope().encode()
 
 
-def test_nothing_in_a_mail_acts_on_the_reader() -> None:
+def test_nothing_in_a_mail_acts_on_the_reader():
     mail = texts(notification(text="a\x1b[31mb\u202ec\ud800d\ne"))["email"]
 
     assert "a\\x1b[31mb\\u202ec\\ud800d\ne" == mail
-
-
-def test_the_figures_that_these_tests_go_by() -> None:
-    assert (65536, 99, 4000) == (BYTES_MAX, SUBJECT_MAX, TEXT_MAX)

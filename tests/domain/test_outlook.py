@@ -38,9 +38,7 @@ OUTLOOKS: list[tuple[str, float | None, float, tuple[Any, ...]]] = [
 
 
 @pytest.mark.parametrize(("mode", "spread", "left", "expected"), OUTLOOKS)
-def test_what_would_make_a_proof_likely(
-    mode: str, spread: float | None, left: float, expected: tuple[Any, ...]
-) -> None:
+def test_what_would_make_a_proof_likely(mode, spread, left, expected):
     evidence, candidate = trial(quality_runs=mode)
     now = proof_outlook(with_runs_left(evidence, left), candidate, spread)
     assert now is not None
@@ -56,7 +54,7 @@ def test_what_would_make_a_proof_likely(
     assert pytest.approx(spread or 0.02844, rel=1e-3) == now.spread
 
 
-def test_a_default_is_asked_for_by_one_more_since_a_default_asks_for_fewer_extra_runs() -> None:
+def test_a_default_is_asked_for_by_one_more_since_a_default_asks_for_fewer_extra_runs():
     evidence, candidate = trial()
     now = proof_outlook(evidence, candidate, 0.035)
 
@@ -64,7 +62,7 @@ def test_a_default_is_asked_for_by_one_more_since_a_default_asks_for_fewer_extra
     assert (37, 36, 12) == (now.runs, now.proof_runs, now.most_runs)
 
 
-def test_nothing_is_known_without_a_spread_or_without_two_runs() -> None:
+def test_nothing_is_known_without_a_spread_or_without_two_runs():
     evidence, candidate = trial()
     unmeasured = replace(evidence, quality=replace(evidence.quality, history=()))
 
@@ -77,9 +75,7 @@ def test_nothing_is_known_without_a_spread_or_without_two_runs() -> None:
     [(2, None, 14), (13, None, 14), (14, None, None), (2, 1.3, 11), (2, 1.01, 253),
      (2, 1.00001, None), (200_000, 1.3, None)],
 )  # fmt: skip
-def test_the_runs_from_which_on_a_trial_or_its_proof_pays(
-    left: float, speedup: float | None, needed: int | None
-) -> None:
+def test_the_runs_from_which_on_a_trial_or_its_proof_pays(left, speedup, needed):
     evidence, candidate = trial(quality_runs="hybrid")
 
     assert needed == runs_that_pay(with_runs_left(evidence, left), candidate, speedup)

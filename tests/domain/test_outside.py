@@ -19,7 +19,7 @@ ANY_TEXT = st.text(st.characters(exclude_categories=()))
 
 
 @pytest.mark.parametrize("mark", ACTING, ids=ascii)
-def test_what_would_act_is_shown_by_its_code(mark: str) -> None:
+def test_what_would_act_is_shown_by_its_code(mark):
     text = f"a{mark}b\nç — 10\N{NO-BREAK SPACE}% 😀"
 
     for shown in (visible(text), Reason("c", text).message, Reason("c", "m", fix=text).fix):
@@ -30,14 +30,14 @@ def test_what_would_act_is_shown_by_its_code(mark: str) -> None:
 
 
 @given(ANY_TEXT)
-def test_any_text_can_be_stored_and_printed(text: str) -> None:
+def test_any_text_can_be_stored_and_printed(text):
     shorten(text).encode()
     visible(text).encode()
     assert shorten(text).isprintable()
     assert visible(text) == visible(visible(text))
 
 
-def test_texts_are_bounded_and_a_sentence_keeps_its_end() -> None:
+def test_texts_are_bounded_and_a_sentence_keeps_its_end():
     sentence = shorten("x" * 5000 + "end")
 
     assert (REASON_MAX, "end") == (len(sentence), sentence[-3:])
@@ -53,7 +53,7 @@ JSON = st.recursive(
 
 
 @given(JSON)
-def test_any_document_becomes_one_that_every_reader_of_json_takes(document: object) -> None:
+def test_any_document_becomes_one_that_every_reader_of_json_takes(document):
     try:
         kept = plain(document)
     except ValueError:
@@ -67,20 +67,16 @@ def test_any_document_becomes_one_that_every_reader_of_json_takes(document: obje
 @pytest.mark.parametrize(
     "body", [b"[" * 60_000, b"[" * 20 + b"]" * 20, b'"' * 3, b"\xff", b"9" * 5000]
 )
-def test_a_document_that_cannot_be_read_is_evidence_that_cannot(body: bytes) -> None:
+def test_a_document_that_cannot_be_read_is_evidence_that_cannot(body):
     with pytest.raises(InvalidEvidenceError, match="it is broken") as caught:
         read_json(body, "it")
 
     assert len(str(caught.value)) < 300
 
 
-def test_a_path_in_an_error_is_printable_and_of_a_readable_length() -> None:
+def test_a_path_in_an_error_is_printable_and_of_a_readable_length():
     message = str(InvalidInputError("is not a file", file="\x1b[31m" + "x" * 5168))
 
     assert message.isprintable()
     assert len(message) < 600
     assert message.endswith("xxx: is not a file.")
-
-
-def test_the_figures_that_these_tests_go_by() -> None:
-    assert (1000, 4096) == (REASON_MAX, VALUE_MAX)

@@ -69,13 +69,11 @@ def outcome(doc: dict[str, Any]) -> tuple[str, str]:
         (1.05, 0.95, "below_promote"),
     ],
 )
-def test_dollars_per_run_decide_where_prices_differ(
-    speedup: float, price: float, expected: str
-) -> None:
+def test_dollars_per_run_decide_where_prices_differ(speedup, price, expected):
     assert expected == outcome(apart(speedup, price))[0]
 
 
-def test_a_cheap_cluster_is_promoted_for_its_dollars_and_shows_its_time() -> None:
+def test_a_cheap_cluster_is_promoted_for_its_dollars_and_shows_its_time():
     decision = judge(apart(1.0, 0.5, full=True))
 
     assert Verdict.PROMOTE is decision.verdict, words(decision)
@@ -87,7 +85,7 @@ def test_a_cheap_cluster_is_promoted_for_its_dollars_and_shows_its_time() -> Non
     assert "proven above 1.10x in dollars (at 0.50 times the price per hour)" in words(decision)
 
 
-def test_whole_jobs_that_take_longer_than_today_promote_no_cheap_cluster() -> None:
+def test_whole_jobs_that_take_longer_than_today_promote_no_cheap_cluster():
     doc = apart(1.0, 0.5, full=True)
     for run in runs(doc):
         run["wall_seconds"] *= 1.6
@@ -97,7 +95,7 @@ def test_whole_jobs_that_take_longer_than_today_promote_no_cheap_cluster() -> No
     assert "full_run_disagrees" in codes(decision)
 
 
-def test_equal_prices_are_judged_by_time_alone() -> None:
+def test_equal_prices_are_judged_by_time_alone():
     same, other = document(speedup=1.3), document(speedup=1.3)
     arm(other)["usd_per_hour"] = other["usd_per_hour"]
 
@@ -106,13 +104,13 @@ def test_equal_prices_are_judged_by_time_alone() -> None:
 
 
 @given(price=st.floats(0.2, 5.0), speedup=st.floats(0.5, 3.0))
-def test_what_costs_more_a_run_never_passes(price: float, speedup: float) -> None:
+def test_what_costs_more_a_run_never_passes(price, speedup):
     reached, _ = outcome(apart(speedup, price))
 
     assert not (reached == "passed" and speedup / price < 1.05)
 
 
-def test_one_block_on_other_nodes_rejects_no_candidate_that_other_nodes_may_confirm() -> None:
+def test_one_block_on_other_nodes_rejects_no_candidate_that_other_nodes_may_confirm():
     """1.06x on one pair of nodes: they may differ by 8 % each."""
     together = outcome(document(speedup=1.06, blocks=1, compile_seconds=0.0))
 
@@ -120,7 +118,7 @@ def test_one_block_on_other_nodes_rejects_no_candidate_that_other_nodes_may_conf
     assert "too_slow" == together[0]
 
 
-def test_the_assumed_spread_follows_the_nodes_that_were_used() -> None:
+def test_the_assumed_spread_follows_the_nodes_that_were_used():
     same, other = read_evidence(document()), read_evidence(apart(1.0, 1.0))
 
     assert BLOCK_SD == assumed_spread(same.candidates[0], same)
@@ -147,12 +145,12 @@ def share_passed(speedup: float, trials: int = 2000) -> float:
     return passed / trials
 
 
-def test_nodes_that_differ_pass_a_slow_arm_no_more_often_than_promised() -> None:
+def test_nodes_that_differ_pass_a_slow_arm_no_more_often_than_promised():
     assert share_passed(1.0999) <= Policy().alpha
     assert 0 == share_passed(0.9)
 
 
-def test_nodes_that_differ_hide_no_large_gain() -> None:
+def test_nodes_that_differ_hide_no_large_gain():
     assert share_passed(1.5) >= 0.98
 
 
@@ -168,7 +166,7 @@ def with_control(candidate: float = 1.5, control: float = 0.9) -> dict[str, Any]
     return doc
 
 
-def test_a_control_tells_the_framework_from_the_compiler() -> None:
+def test_a_control_tells_the_framework_from_the_compiler():
     (control,) = judge(with_control()).controls
 
     assert ("compile-native", "compile", 3) == (
@@ -180,7 +178,7 @@ def test_a_control_tells_the_framework_from_the_compiler() -> None:
     assert control.compiler_speedup == pytest.approx(1.5 / 0.9, abs=0.03)
 
 
-def test_a_control_changes_no_verdict_reason_or_step() -> None:
+def test_a_control_changes_no_verdict_reason_or_step():
     doc = with_control()
     bare = {key: value for key, value in doc.items() if key != "controls"}
     ours, theirs = judge(doc).to_dict("f"), judge(bare).to_dict("f")
@@ -192,7 +190,7 @@ def test_a_control_changes_no_verdict_reason_or_step() -> None:
     assert ours["decision_id"] != theirs["decision_id"]
 
 
-def test_a_failed_control_is_unknown_and_breaks_nothing() -> None:
+def test_a_failed_control_is_unknown_and_breaks_nothing():
     doc = with_control()
     for run in doc["controls"][0]["runs"]:
         run.update(finished=False, step_seconds=[])
@@ -209,7 +207,7 @@ def test_a_failed_control_is_unknown_and_breaks_nothing() -> None:
         {"runs": "none"},
     ],
 )  # fmt: skip
-def test_a_broken_control_breaks_the_contract(broken: dict[str, Any]) -> None:
+def test_a_broken_control_breaks_the_contract(broken):
     doc = with_control()
     doc["controls"][0].update(copy.deepcopy(broken))
 
@@ -217,7 +215,7 @@ def test_a_broken_control_breaks_the_contract(broken: dict[str, Any]) -> None:
         judge(doc)
 
 
-def test_an_arm_tells_the_price_of_its_samples() -> None:
+def test_an_arm_tells_the_price_of_its_samples():
     figures = {item.name: item for item in judge(apart(1.0, 0.5)).arms}
 
     base, mine = figures["baseline"], figures["compile"]
@@ -226,7 +224,7 @@ def test_an_arm_tells_the_price_of_its_samples() -> None:
     assert mine.usd_per_1000_samples == pytest.approx(base.usd_per_1000_samples / 2, rel=0.05)
 
 
-def test_names_of_speed_jobs_say_group_and_block_and_old_ones_still_parse() -> None:
+def test_names_of_speed_jobs_say_group_and_block_and_old_ones_still_parse():
     assert naming.RunId("s3", 3, None, None) == naming.parse_run(naming.speed_run(3))
     assert naming.RunId("s3c12", 3, None, None, 2, 12) == naming.parse_run(
         naming.speed_run(3, 2, 12)
@@ -236,7 +234,3 @@ def test_names_of_speed_jobs_say_group_and_block_and_old_ones_still_parse() -> N
     run = naming.job_run("w" * 32, "abcd1234", job)
     assert run is not None
     assert (25, 999_999, True) == (run.group, run.block, run.is_speed)
-
-
-def test_the_figures_that_these_tests_go_by() -> None:
-    assert 0.03 == BLOCK_SD

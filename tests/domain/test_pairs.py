@@ -64,9 +64,7 @@ def measured(doc: dict[str, Any]) -> Any:
     st.lists(st.tuples(*[st.floats(-0.5, 0.5)] * 2), min_size=1, max_size=4),
     st.floats(0.8, 1.5),
 )  # fmt: skip
-def test_a_node_its_day_and_a_drift_that_is_even_change_nothing(
-    jobs: list[tuple[float, float]], gain: float
-) -> None:
+def test_a_node_its_day_and_a_drift_that_is_even_change_nothing(jobs, gain):
     moved = [[node + drift * place for place in range(4)] for node, drift in jobs]
     source = measured(paired(moved, gain))
 
@@ -74,7 +72,7 @@ def test_a_node_its_day_and_a_drift_that_is_even_change_nothing(
     assert 2 * len(jobs) == source.candidate_runs == source.baseline_runs
 
 
-def test_by_hand() -> None:
+def test_by_hand():
     logs = [[0.00, 0.01, 0.02, 0.05], [0.10, 0.12, 0.11, 0.13]]
     first, second = [(0.00 - 0.01), (0.05 - 0.02)], [(0.12 - 0.10), (0.11 - 0.13)]
     jobs = [sum(pair) / 2 for pair in (first, second)]
@@ -93,7 +91,7 @@ def test_by_hand() -> None:
     assert pytest.approx((variance / 2, df)) == (source.variance, source.df)
 
 
-def test_a_node_that_favours_an_arm_is_seen_between_jobs_however_alike_pairs_of_a_job_are() -> None:
+def test_a_node_that_favours_an_arm_is_seen_between_jobs_however_alike_pairs_of_a_job_are():
     favoured = [[0.0, 0.02, 0.02, 0.0], [-0.02, 0.0, 0.0, -0.02], [0.0, 0.0, 0.0, 0.0]]
     source = measured(paired(favoured))
 
@@ -101,7 +99,7 @@ def test_a_node_that_favours_an_arm_is_seen_between_jobs_however_alike_pairs_of_
 
 
 @pytest.mark.parametrize("where", [1, 2, 3])
-def test_a_node_that_slows_down_within_a_job_promotes_nothing_that_is_no_faster(where: int) -> None:
+def test_a_node_that_slows_down_within_a_job_promotes_nothing_that_is_no_faster(where):
     """A candidate may seem 2.5 % faster, with a spread of 0.2 % known."""
     slower = [[0.05 * (place >= where) for place in range(4)]]
     doc = paired([[-log for log in slower[0]]], 1.0)
@@ -115,7 +113,7 @@ def test_a_node_that_slows_down_within_a_job_promotes_nothing_that_is_no_faster(
     assert where == 2 or whole.measured.spread > 0.01
 
 
-def test_a_job_that_lacks_a_run_counts_for_nothing() -> None:
+def test_a_job_that_lacks_a_run_counts_for_nothing():
     whole = paired([[0.0] * 4, [0.3] * 4, [0.0] * 4])
     lacking = paired([[0.0] * 4, [0.3] * 4, [0.0] * 4])
     (run,) = [
@@ -126,7 +124,7 @@ def test_a_job_that_lacks_a_run_counts_for_nothing() -> None:
     assert (6, 4) == (measured(whole).candidate_runs, measured(lacking).candidate_runs)
 
 
-def test_without_the_plans_word_runs_of_one_job_are_judged_as_they_always_were() -> None:
+def test_without_the_plans_word_runs_of_one_job_are_judged_as_they_always_were():
     doc = paired([[0.0] * 4, [0.3] * 4])
     del doc["plan"]["pairs"]
     named = measured(doc)
@@ -137,7 +135,7 @@ def test_without_the_plans_word_runs_of_one_job_are_judged_as_they_always_were()
     assert named == measured(doc) and named.df > 3
 
 
-def test_later_trials_learn_how_far_blocks_were_off_although_nodes_differ() -> None:
+def test_later_trials_learn_how_far_blocks_were_off_although_nodes_differ():
     """Blocks show 1.05x, the pairs of jobs 1.01x, and walls differ by 30 % between nodes."""
     behind = [[node + 0.04 * (name == "compile") for name in ORDERS[number % 2]]
               for number, node in enumerate((-0.3, 0.3, 0.0, 0.2))]  # fmt: skip
@@ -148,7 +146,7 @@ def test_later_trials_learn_how_far_blocks_were_off_although_nodes_differ() -> N
     assert shown.whole_job.sd > 0.2
 
 
-def test_one_job_proves_nothing_and_later_ones_spend_the_share_of_the_look_they_reach() -> None:
+def test_one_job_proves_nothing_and_later_ones_spend_the_share_of_the_look_they_reach():
     seen = []
     for jobs in (1, 2, 3, 4, 5):
         evidence = read_evidence(paired([[0.0] * 4] * jobs, max_quality_runs=12))
@@ -161,7 +159,7 @@ def test_one_job_proves_nothing_and_later_ones_spend_the_share_of_the_look_they_
     ]
 
 
-def test_the_judge_asks_for_jobs_of_both_arms_that_turn_their_order() -> None:
+def test_the_judge_asks_for_jobs_of_both_arms_that_turn_their_order():
     first = requested(judge(paired([])))
     later = requested(judge(paired([[0.0] * 4], spreads={})))
 
@@ -192,8 +190,8 @@ WORLDS = {
 
 @pytest.mark.parametrize("world", WORLDS.values(), ids=WORLDS)
 def test_at_the_bar_looks_together_promote_at_most_five_of_a_hundred(
-    world: tuple[float, ...],
-) -> None:
+    world,
+):
     """Whole jobs alone, to which blocks add nothing that these worlds could break."""
     node, within, favour, step = world
     rng, promoted, trials = random.Random(7), 0, 200

@@ -58,9 +58,7 @@ def plan_of(workload: Workload, quotas: dict[str, int] | None = None, mode: str 
     ],
     ids=["quota", "spot quota", "budget", "power"],
 )  # fmt: skip
-def test_a_trial_that_could_not_end_well_is_refused(
-    workload: Workload, quotas: dict[str, int], code: str, says: list[str]
-) -> None:
+def test_a_trial_that_could_not_end_well_is_refused(workload, quotas, code, says):
     refusal = planned(workload, quotas)
 
     assert isinstance(refusal, Reason)
@@ -69,7 +67,7 @@ def test_a_trial_that_could_not_end_well_is_refused(
     assert [] == [part for part in says if part not in text]
 
 
-def test_a_cap_that_pays_for_the_baselines_machines_does_not_pay_for_dearer_ones() -> None:
+def test_a_cap_that_pays_for_the_baselines_machines_does_not_pay_for_dearer_ones():
     capped = change(SOUND, policy__max_trial_usd=800.0)
     dear = Candidate(name="dear", instance_type="ml.p4d.24xlarge", instance_count=8)
     refusal = planned(change(capped, candidates=(dear,)))
@@ -89,9 +87,7 @@ def test_a_cap_that_pays_for_the_baselines_machines_does_not_pay_for_dearer_ones
         ({}, 320),
     ],
 )
-def test_a_segment_ends_before_the_data_of_the_shortest_run_does(
-    values: dict[str, int], steps: int
-) -> None:
+def test_a_segment_ends_before_the_data_of_the_shortest_run_does(values, steps):
     plan = plan_of(change(
         ROOMY, training__hyperparameters=values, training__batch_size=32,
         candidates=(COMPILE, Candidate(name="larger", batch_size=64)),
@@ -101,14 +97,14 @@ def test_a_segment_ends_before_the_data_of_the_shortest_run_does(
 
 
 @pytest.mark.parametrize("quota", [1, 64, None])
-def test_a_plan_carries_the_quota_beside_what_its_rounds_need(quota: int | None) -> None:
+def test_a_plan_carries_the_quota_beside_what_its_rounds_need(quota):
     (need,) = plan_of(ROOMY, {} if quota is None else {KIND: quota}).quotas
 
     assert (1, quota) == (need.one_job, need.quota)
     assert need.at_once > 1
 
 
-def test_groups_of_arms_run_side_by_side_count_together() -> None:
+def test_groups_of_arms_run_side_by_side_count_together():
     """Two blocks of two groups are four jobs, on the same type of instance."""
     pair = Candidate(name="script", entry_point="other.py")
     (need,) = plan_of(change(ROOMY, candidates=(COMPILE, pair)), {KIND: 64}).quotas
@@ -117,7 +113,7 @@ def test_groups_of_arms_run_side_by_side_count_together() -> None:
 
 
 @given(st.integers(1, 8), st.integers(0, 40))
-def test_one_job_never_takes_more_than_a_round(count: int, history: int) -> None:
+def test_one_job_never_takes_more_than_a_round(count, history):
     metrics = tuple(0.91 + 0.001 * (n % 3) for n in range(history))
     plan = plan_of(
         change(ROOMY, training__instance_count=count, quality__history=metrics,
@@ -127,7 +123,7 @@ def test_one_job_never_takes_more_than_a_round(count: int, history: int) -> None
     assert all(need.one_job == count <= need.at_once for need in plan.quotas)
 
 
-def test_a_named_candidate_that_cannot_run_is_left_out_with_the_reason() -> None:
+def test_a_named_candidate_that_cannot_run_is_left_out_with_the_reason():
     plan = plan_of(change(ROOMY, candidates=(MANAGED, COMPILE)))
 
     assert ["baseline", "compile"] == [arm.name for arm in plan.arms]
@@ -135,7 +131,7 @@ def test_a_named_candidate_that_cannot_run_is_left_out_with_the_reason() -> None
     assert "2.13.0" in plan.left_out[0][1]
 
 
-def test_the_record_is_plain_json_and_gives_the_arms_back() -> None:
+def test_the_record_is_plain_json_and_gives_the_arms_back():
     plan = plan_of(ROOMY)
     record = json.loads(json.dumps(plan.to_dict()))
 
@@ -146,7 +142,7 @@ def test_the_record_is_plain_json_and_gives_the_arms_back() -> None:
     assert KIND == record["prices"][0]["instance_type"]
 
 
-def test_only_extra_runs_cost_anything_and_each_mode_has_its_own_number_of_looks() -> None:
+def test_only_extra_runs_cost_anything_and_each_mode_has_its_own_number_of_looks():
     plans = {mode: plan_of(ROOMY, mode=mode) for mode in ("shadow", "hybrid", "canary")}
     usd = {mode: plan.estimate.quality_usd for mode, plan in plans.items()}
 
@@ -155,7 +151,7 @@ def test_only_extra_runs_cost_anything_and_each_mode_has_its_own_number_of_looks
     assert [12, 54, 54] == looks
 
 
-def test_it_takes_as_long_as_production_takes_for_so_many_runs() -> None:
+def test_it_takes_as_long_as_production_takes_for_so_many_runs():
     weekly = plan_of(change(ROOMY, schedule__runs_per_week=1.0), mode="canary")
     daily = plan_of(change(ROOMY, schedule__runs_per_week=7.0), mode="canary")
 
@@ -164,14 +160,14 @@ def test_it_takes_as_long_as_production_takes_for_so_many_runs() -> None:
     assert weekly.estimate.hours > 4 * daily.estimate.hours
 
 
-def test_no_job_of_the_trials_own_runs_side_by_side_with_another() -> None:
+def test_no_job_of_the_trials_own_runs_side_by_side_with_another():
     (shadow,), (canary,) = (plan_of(ROOMY, mode=mode).quotas for mode in ("shadow", "canary"))
 
     assert 1 == canary.at_once < shadow.at_once
 
 
 @given(history=HISTORIES)
-def test_the_first_runs_of_a_hybrid_trial_are_those_that_the_judge_asks_for(history: int) -> None:
+def test_the_first_runs_of_a_hybrid_trial_are_those_that_the_judge_asks_for(history):
     past = tuple(0.9 + 0.0001 * n for n in range(history))
     workload = change(ROOMY, quality__history=past)
     proof = plan_proof(workload, candidates=1, mode="hybrid")
@@ -196,9 +192,7 @@ VARIED = change(ROOMY, quality__history=(0.90, 0.91, 0.92, 0.93, 0.94), quality_
         ({}, Candidate(name="larger", compiler="torch_compile", batch_size=8), True),
     ],
 )
-def test_a_candidate_of_a_class_whose_faults_are_known_needs_fewer_runs(
-    known: dict[str, str], candidate: Candidate, strict: bool
-) -> None:
+def test_a_candidate_of_a_class_whose_faults_are_known_needs_fewer_runs(known, candidate, strict):
     training = VARIED.training
     keys: dict[str, Any] = {
         "framework": "pytorch 2.13", "device": "cuda 8.6", "precision": training.precision,
@@ -224,9 +218,7 @@ def test_a_candidate_of_a_class_whose_faults_are_known_needs_fewer_runs(
     ("instance_type", "missed"),
     [("ml.g5.xlarge", 0), ("ml.p5.48xlarge", 1), ("ml.m5.xlarge", 2), ("ml.unheard.of", 59)],
 )
-def test_faults_that_were_tried_on_another_device_are_not_counted(
-    instance_type: str, missed: int
-) -> None:
+def test_faults_that_were_tried_on_another_device_are_not_counted(instance_type, missed):
     workload = change(
         VARIED, framework=Framework("pytorch", "2.13.0"), training__instance_type=instance_type
     )
@@ -242,9 +234,7 @@ def test_faults_that_were_tried_on_another_device_are_not_counted(
 @given(
     history=HISTORIES, runs=st.integers(0, 36), mode=st.sampled_from(["shadow", "hybrid", "canary"])
 )
-def test_every_run_is_made_by_the_trial_or_by_production(
-    history: int, runs: int, mode: str
-) -> None:
+def test_every_run_is_made_by_the_trial_or_by_production(history, runs, mode):
     past = tuple(0.9 + 0.0001 * n for n in range(history))
     proof = plan_proof(change(ROOMY, quality__history=past), candidates=1, mode=mode)
     assert proof is not None
@@ -262,8 +252,8 @@ def test_every_run_is_made_by_the_trial_or_by_production(
     elapsed=st.integers(0, rounds.MACHINE_SECONDS),
 )
 def test_the_timeout_covers_the_schedule_and_never_outlasts_the_machine(
-    runs: int, per_week: float, hours: float, elapsed: int
-) -> None:
+    runs, per_week, hours, elapsed
+):
     needed = rounds.production_seconds(runs, per_week, hours)
     if not rounds.has_time(elapsed, needed, limit_seconds=rounds.MACHINE_SECONDS):
         return

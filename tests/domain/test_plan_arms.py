@@ -48,9 +48,7 @@ def arms_of(workload: Workload, *candidates: Candidate) -> dict[str, ArmPlan]:
         ),
     ],
 )
-def test_an_arm_is_labelled_by_the_factors_that_it_changes(
-    changes: dict[str, object], label: str
-) -> None:
+def test_an_arm_is_labelled_by_the_factors_that_it_changes(changes, label):
     arms = arms_of(SOUND, Candidate(name="arm", **changes))  # type: ignore[arg-type]
 
     assert ("as it runs today", label) == (arms["baseline"].label, arms["arm"].label)
@@ -88,15 +86,13 @@ ARMS: list[tuple[Workload, Candidate, str, dict[str, object]]] = [
 
 
 @pytest.mark.parametrize(("workload", "candidate", "name", "fields"), ARMS)
-def test_an_arm_has_these_fields(
-    workload: Workload, candidate: Candidate, name: str, fields: dict[str, object]
-) -> None:
+def test_an_arm_has_these_fields(workload, candidate, name, fields):
     arm = arms_of(workload, candidate)[name]
 
     assert fields == {key: getattr(arm, key) for key in fields}
 
 
-def test_an_older_framework_for_the_compiler_gets_a_control_without_it() -> None:
+def test_an_older_framework_for_the_compiler_gets_a_control_without_it():
     arms = arms_of(ARTICLE, COMPILE, PAIR)
     control, pair = arms[NATIVE], arms["managed-pair"]
 
@@ -107,7 +103,7 @@ def test_an_older_framework_for_the_compiler_gets_a_control_without_it() -> None
     assert "never promoted" in control.why
 
 
-def test_a_bundle_says_what_to_read_it_beside() -> None:
+def test_a_bundle_says_what_to_read_it_beside():
     bundle = Candidate(name="compile-b48", compiler="torch_compile", batch_size=48)
 
     assert "compare it with compile" in arms_of(SOUND, COMPILE, bundle)["compile-b48"].why
@@ -121,14 +117,14 @@ def test_a_bundle_says_what_to_read_it_beside() -> None:
         (Candidate(name="odd", framework=Framework("pytorch", "0.4.1")), "no_compiler_image"),
     ],
 )
-def test_without_price_or_image_there_is_no_arm(candidate: Candidate, code: str) -> None:
+def test_without_price_or_image_there_is_no_arm(candidate, code):
     refusal = plan_arms(SOUND, [candidate], load_facts(), region="us-east-1")
 
     assert isinstance(refusal, Reason)
     assert code == refusal.code
 
 
-def test_a_recorded_arm_is_read_back_whatever_else_stands_beside_it() -> None:
+def test_a_recorded_arm_is_read_back_whatever_else_stands_beside_it():
     arm = arms_of(SOUND, COMPILE)["compile"]
     record = {key: value for key, value in vars(arm).items() if key not in ("role", "why")}
 
@@ -148,5 +144,5 @@ def test_a_recorded_arm_is_read_back_whatever_else_stands_beside_it() -> None:
     ids=["the same versions", "written more loosely", "no image without the compiler",
          "a script of another framework"],
 )  # fmt: skip
-def test_no_control_is_planned(workload: Workload, candidate: Candidate) -> None:
+def test_no_control_is_planned(workload, candidate):
     assert ["baseline", candidate.name] == list(arms_of(workload, candidate))

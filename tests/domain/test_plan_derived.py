@@ -42,13 +42,13 @@ def plan_of(workload: Workload) -> Plan:
     return plan
 
 
-def test_the_compiler_alone_comes_first_at_the_same_batch() -> None:
+def test_the_compiler_alone_comes_first_at_the_same_batch():
     first = checked(NONE_NAMED).candidates[0]
 
     assert ("compile", None) == (first.candidate.name, first.candidate.batch_size)
 
 
-def test_memory_headroom_adds_a_larger_batch_as_a_bundle_with_the_learning_rate() -> None:
+def test_memory_headroom_adds_a_larger_batch_as_a_bundle_with_the_learning_rate():
     """90 % of 24 GiB over 12 GiB in use: 1.8 times 32, down to a multiple of eight."""
     candidates = checked(with_memory(12.0)).candidates
 
@@ -68,7 +68,7 @@ def test_memory_headroom_adds_a_larger_batch_as_a_bundle_with_the_learning_rate(
         (with_memory(20.0), "20 of 24 GiB of GPU memory are in use"),
     ],
 )
-def test_a_larger_batch_that_is_left_out_says_why(workload: Workload, why: str) -> None:
+def test_a_larger_batch_that_is_left_out_says_why(workload, why):
     assert why in left_out(workload)["larger batch"]
 
 
@@ -81,8 +81,8 @@ def test_a_larger_batch_that_is_left_out_says_why(workload: Workload, why: str) 
     ],
 )
 def test_the_managed_compilers_larger_batch_comes_from_its_tested_models(
-    model: str, instance_type: str, expected: list[str]
-) -> None:
+    model, instance_type, expected
+):
     workload = change(
         TENSORFLOW, candidates=(), model__name=model, policy__max_trial_usd=1e6,
         training__instance_type=instance_type,
@@ -91,7 +91,7 @@ def test_the_managed_compilers_larger_batch_comes_from_its_tested_models(
     assert expected == names(workload)
 
 
-def test_the_managed_compiler_is_left_out_where_the_job_would_have_to_change_for_it() -> None:
+def test_the_managed_compiler_is_left_out_where_the_job_would_have_to_change_for_it():
     assert "pytorchxla" in left_out(change(PYTORCH_XLA, candidates=()))["managed-compiler"]
 
 
@@ -105,9 +105,7 @@ def test_the_managed_compiler_is_left_out_where_the_job_would_have_to_change_for
         ("ml.p5.48xlarge", "fp8", ["compile"], {}),
     ],
 )
-def test_precisions_follow_the_gpu(
-    instance_type: str, precision: str, expected: list[str], why_not: dict[str, str]
-) -> None:
+def test_precisions_follow_the_gpu(instance_type, precision, expected, why_not):
     workload = change(
         NONE_NAMED, training__instance_type=instance_type, training__precision=precision
     )
@@ -120,7 +118,7 @@ def test_precisions_follow_the_gpu(
         assert why in left[name]
 
 
-def test_no_other_lever_is_proposed_where_a_compiler_could_not_pay() -> None:
+def test_no_other_lever_is_proposed_where_a_compiler_could_not_pay():
     """What makes the job wait is worth more than bf16, and check says so first."""
     waiting = change(
         NONE_NAMED, training__precision="fp32", profile=Profile(data_wait_fraction=0.6)
@@ -132,14 +130,14 @@ def test_no_other_lever_is_proposed_where_a_compiler_could_not_pay() -> None:
 
 
 @pytest.mark.parametrize("workload", [TRCOMP, TENSORFLOW], ids=["hugging face", "tensorflow"])
-def test_the_managed_compiler_is_derived_where_the_job_runs_unchanged(workload: Workload) -> None:
+def test_the_managed_compiler_is_derived_where_the_job_runs_unchanged(workload):
     workload = change(workload, candidates=(), policy__max_trial_usd=1e6)
 
     assert "managed-compiler" == names(workload)[0]
     assert "compile" in left_out(workload)
 
 
-def test_what_would_exceed_the_cap_is_left_out_and_says_so() -> None:
+def test_what_would_exceed_the_cap_is_left_out_and_says_so():
     fits = with_memory(12.0, policy__max_trial_usd=1e6)
     one, both = (plan_of(change(NONE_NAMED)), plan_of(fits))
     between = (one.estimate.usd + both.estimate.usd) / 2
@@ -170,8 +168,8 @@ WORKLOADS = st.builds(
 
 @given(WORKLOADS)
 def test_every_derived_arm_is_eligible_or_alone_and_changes_one_factor_or_says_bundle(
-    workload: Workload,
-) -> None:
+    workload,
+):
     eligibility = checked(workload)
     verdicts = [str(one.verdict) for one in eligibility.candidates]
 
@@ -185,7 +183,7 @@ def test_every_derived_arm_is_eligible_or_alone_and_changes_one_factor_or_says_b
 
 
 @given(WORKLOADS)
-def test_what_is_checked_is_what_is_planned_within_the_cap(workload: Workload) -> None:
+def test_what_is_checked_is_what_is_planned_within_the_cap(workload):
     eligibility = checked(workload)
     plan = plan_trial(workload, eligibility.choice, FACTS, region="us-east-1")
 
@@ -204,7 +202,7 @@ def test_what_is_checked_is_what_is_planned_within_the_cap(workload: Workload) -
 
 
 @pytest.mark.parametrize("count", [1, 2, 3])
-def test_candidates_share_alpha(count: int) -> None:
+def test_candidates_share_alpha(count):
     """More of them need at least as many runs each, by a level of alpha / K."""
     named = tuple(replace(SOUND.candidates[0], name=f"c{n}") for n in range(count))
     workload = change(SOUND, candidates=named, policy__max_trial_usd=1e6)

@@ -42,7 +42,7 @@ def cost(*arms: ArmPlan, proof: Proof = PROOF, hours: float = 6.0, cap: float = 
     return estimate(arms, run_hours=hours, proof=proof, cap_usd=cap, runs_per_week=3.0)
 
 
-def test_arms_on_one_node_share_a_jobs_start_and_compile_once() -> None:
+def test_arms_on_one_node_share_a_jobs_start_and_compile_once():
     """Expected: one block, then two more, in two jobs; then three full runs of each arm."""
     trial = cost(BASE, COMPILED)
 
@@ -52,21 +52,21 @@ def test_arms_on_one_node_share_a_jobs_start_and_compile_once() -> None:
     assert pytest.approx(speed + 2 * 6) == trial.hours
 
 
-def test_segments_of_a_short_run_are_no_longer_than_the_run() -> None:
+def test_segments_of_a_short_run_are_no_longer_than_the_run():
     trial = cost(BASE, replace(COMPILED, compile_seconds=36.0), hours=0.01)
 
     assert pytest.approx(10 * (2 * STARTUP_HOURS + 7 * 0.01)) == trial.speed_usd
 
 
 @given(st.floats(0.01, 1e6), st.floats(0.01, 100))
-def test_a_trials_price_scales_with_prices(factor: float, hours: float) -> None:
+def test_a_trials_price_scales_with_prices(factor, hours):
     scaled = [replace(arm, usd_per_hour=10 * factor) for arm in (BASE, COMPILED)]
     one, other = cost(BASE, COMPILED, hours=hours), cost(*scaled, hours=hours, cap=1e12)
 
     assert math.isclose(factor * one.usd, other.usd, rel_tol=1e-9)
 
 
-def test_arms_on_other_nodes_pay_for_a_job_of_their_own_for_every_block() -> None:
+def test_arms_on_other_nodes_pay_for_a_job_of_their_own_for_every_block():
     """The managed compiler keeps no cache, so it compiles in each of the three."""
     trial = cost(BASE, MANAGED)
 
@@ -76,20 +76,20 @@ def test_arms_on_other_nodes_pay_for_a_job_of_their_own_for_every_block() -> Non
     assert pytest.approx(2 * (STARTUP_HOURS + SEGMENT + COLD) + 2 * 6) == trial.hours
 
 
-def test_a_control_takes_three_blocks_and_no_full_run() -> None:
+def test_a_control_takes_three_blocks_and_no_full_run():
     trial = cost(BASE, MANAGED, NATIVE).arms[2]
 
     assert pytest.approx(3 * (STARTUP_HOURS + SEGMENT)) == trial.hours.expected == trial.hours.high
 
 
-def test_the_low_end_is_one_block_and_nothing_else() -> None:
+def test_the_low_end_is_one_block_and_nothing_else():
     trial = cost(BASE, COMPILED)
 
     assert pytest.approx(STARTUP_HOURS + 2 * SEGMENT + COLD) == trial.low_hours
     assert pytest.approx(10 * trial.low_hours) == trial.low_usd
 
 
-def test_a_dearer_candidate_gets_full_runs_only_where_they_cost_no_more_than_today() -> None:
+def test_a_dearer_candidate_gets_full_runs_only_where_they_cost_no_more_than_today():
     dearer = replace(COMPILED, name="dear", instance_type="ml.p4d.24xlarge", usd_per_hour=50.0)
     cheaper = replace(COMPILED, name="cheap", instance_type="ml.g6.12xlarge", usd_per_hour=4.0)
 
@@ -102,14 +102,14 @@ def test_a_dearer_candidate_gets_full_runs_only_where_they_cost_no_more_than_tod
 
 
 @pytest.mark.parametrize("history", [0, 1000])
-def test_baseline_runs_are_as_many_whatever_the_history(history: int) -> None:
+def test_baseline_runs_are_as_many_whatever_the_history(history):
     proof = replace(PROOF, history=history, runs=2)
 
     assert [2, 3, 12] == [proof.baseline_runs(n) for n in (2, 3, 12)]
     assert [1, 2, 11] == [proof.baseline_runs(n, later=True) for n in (2, 3, 12)]
 
 
-def test_a_block_costs_what_the_whole_gate_costs_over_its_blocks() -> None:
+def test_a_block_costs_what_the_whole_gate_costs_over_its_blocks():
     whole = cost(BASE, COMPILED, proof=replace(PROOF, n_max=2, runs=2))
 
     hours = 4 * STARTUP_HOURS + 12 * SEGMENT + COLD
@@ -125,8 +125,8 @@ def test_a_block_costs_what_the_whole_gate_costs_over_its_blocks() -> None:
     history=st.integers(0, 40),
 )
 def test_expected_lies_between_low_and_high_and_nothing_exceeds_the_cap(
-    chosen: list[ArmPlan], prices: list[float], hours: float, runs: int, history: int
-) -> None:
+    chosen, prices, hours, runs, history
+):
     arms = [
         replace(arm, name=f"{arm.name}-{n}", usd_per_hour=usd, instance_count=n + 1)
         for n, (arm, usd) in enumerate(zip(chosen, prices[1:], strict=False))
@@ -154,7 +154,7 @@ def proof_of(**changes: Any) -> Proof:
     return proof
 
 
-def test_a_long_history_gives_the_runs_that_the_judges_power_table_gives() -> None:
+def test_a_long_history_gives_the_runs_that_the_judges_power_table_gives():
     """A spread of 0.4 margins over five runs takes 5 runs, one of 0.2 takes 2 (K = 1)."""
     history = (0.910, 0.911, 0.912, 0.913, 0.914)
     deviation = 0.0015811388
@@ -163,7 +163,7 @@ def test_a_long_history_gives_the_runs_that_the_judges_power_table_gives() -> No
     assert 2 == proof_of(quality__history=history, quality__margin=deviation / 0.2).runs
 
 
-def test_of_several_metrics_the_one_that_takes_most_runs_decides() -> None:
+def test_of_several_metrics_the_one_that_takes_most_runs_decides():
     history, deviation = (0.910, 0.911, 0.912, 0.913, 0.914), 0.0015811388
     margins = {"quality__history": history, "quality__margin": deviation / 0.2}
 
@@ -179,13 +179,13 @@ def test_of_several_metrics_the_one_that_takes_most_runs_decides() -> None:
 
 @pytest.mark.parametrize("history", [(), (0.91, 0.92), (0.9,) * 8])
 def test_three_runs_are_assumed_where_the_spread_is_unknown(
-    history: tuple[float, ...],
-) -> None:
+    history,
+):
     assert 3 == proof_of(quality__history=history).runs
 
 
 @given(st.integers(1, 4))
-def test_more_candidates_never_need_fewer_runs(candidates: int) -> None:
+def test_more_candidates_never_need_fewer_runs(candidates):
     """They share alpha."""
     one, several = (plan_proof(SOUND, candidates=k) for k in (1, candidates))
 
@@ -194,11 +194,7 @@ def test_more_candidates_never_need_fewer_runs(candidates: int) -> None:
     assert one.runs <= several.runs
 
 
-def test_two_runs_left_are_too_few() -> None:
+def test_two_runs_left_are_too_few():
     rare = change(SOUND, schedule__runs_per_week=0.05, candidates=(COMPILE,))
 
     assert plan_proof(rare, candidates=1) is None
-
-
-def test_the_figures_that_these_tests_go_by() -> None:
-    assert 0.05 == STARTUP_HOURS

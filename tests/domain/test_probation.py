@@ -10,7 +10,7 @@ import pytest
 
 from compilegate.domain.decision import Decision, FlagAction, Verdict
 from compilegate.domain.judging.monitor import FIRST, LAST
-from compilegate.domain.judging.probation import CRASHES, LEAST_REFERENCE
+from compilegate.domain.judging.probation import LEAST_REFERENCE
 from compilegate.domain.workload.model import Policy
 from tests.domain.evidence_builder import (
     BASE_WALL,
@@ -115,7 +115,7 @@ STANDS: dict[str, tuple[dict[str, Any], set[str], list[str]]] = {
 
 
 @pytest.mark.parametrize("what", STANDS)
-def test_what_production_has_run_decides_what_is_asked_for_next(what: str) -> None:
+def test_what_production_has_run_decides_what_is_asked_for_next(what):
     doc, expected, asked = STANDS[what]
     decision = judge(doc)
     step = step_of(decision) or {"runs": []}
@@ -146,9 +146,7 @@ def test_what_production_has_run_decides_what_is_asked_for_next(what: str) -> No
         ),
     ],
 )
-def test_a_probation_ends_by_what_is_true_of_the_candidate_alone(
-    world: dict[str, float], verdict: str, code: str
-) -> None:
+def test_a_probation_ends_by_what_is_true_of_the_candidate_alone(world, verdict, code):
     decision, made = follow(probation_document(), **world)
 
     assert verdict == decision.verdict
@@ -158,14 +156,14 @@ def test_a_probation_ends_by_what_is_true_of_the_candidate_alone(
 
 
 @pytest.mark.parametrize("needed", [4, 20])
-def test_the_policy_says_how_many_runs_are_watched(needed: int) -> None:
+def test_the_policy_says_how_many_runs_are_watched(needed):
     doc = probation_document(policy={"probation_runs": needed})
 
     assert ["compile"] * needed == follow(doc)[1]
 
 
 @pytest.mark.parametrize(("share", "verdict"), [(0.3, "permanent"), (0.7, "revert")])
-def test_a_check_tolerates_half_a_margin(share: float, verdict: str) -> None:
+def test_a_check_tolerates_half_a_margin(share, verdict):
     assert verdict == follow(alarmed(), loss=share * PROBATION_MARGIN)[0].verdict
 
 
@@ -186,9 +184,7 @@ def undecided(share: float) -> tuple[Decision, list[list[str]]]:
 @pytest.mark.parametrize(
     ("share", "code"), [(0.5, "alarm_cleared"), (0.6, "quality_regressed"), (0.4, "alarm_cleared")]
 )
-def test_pairs_that_say_little_are_followed_by_more_and_the_last_one_decides(
-    share: float, code: str
-) -> None:
+def test_pairs_that_say_little_are_followed_by_more_and_the_last_one_decides(share, code):
     decision, requests = undecided(share)
     pair, turned = ["compile", "baseline"], ["baseline", "compile"]
 
@@ -196,7 +192,7 @@ def test_pairs_that_say_little_are_followed_by_more_and_the_last_one_decides(
     assert [IN_TURN, *[pair, turned] * LAST][: LAST - FIRST + 1] == requests
 
 
-def test_a_false_alarm_is_cleared_and_the_count_goes_on() -> None:
+def test_a_false_alarm_is_cleared_and_the_count_goes_on():
     decision, made = follow(alarmed())
 
     assert Verdict.PERMANENT == decision.verdict
@@ -221,29 +217,29 @@ def grown(share: float, *, before: float = 0.0) -> dict[str, Any]:
     return doc
 
 
-def test_a_calm_metric_is_not_on_trial_because_the_jobs_grew() -> None:
+def test_a_calm_metric_is_not_on_trial_because_the_jobs_grew():
     assert {"alarm_cleared", "probation_goes_on"} == codes(judge(grown(0.6)))
 
 
-def test_a_metric_that_was_suspicious_too_is() -> None:
+def test_a_metric_that_was_suspicious_too_is():
     decision = judge(grown(0.8, before=0.75))
 
     assert (Verdict.REVERT, {"quality_regressed"}) == (decision.verdict, codes(decision))
 
 
-def test_a_metric_that_was_calm_and_really_fell_alarms_by_itself_afterwards() -> None:
+def test_a_metric_that_was_calm_and_really_fell_alarms_by_itself_afterwards():
     decision, _ = follow(grown(2.0), loss=2 * PROBATION_MARGIN, both=1.5)
 
     assert (Verdict.REVERT, {"quality_regressed"}) == (decision.verdict, codes(decision))
 
 
-def test_one_crash_among_good_runs_is_survived() -> None:
+def test_one_crash_among_good_runs_is_survived():
     decision, _ = follow(watch(probation_document(), metric=None))
 
     assert Verdict.PERMANENT == decision.verdict
 
 
-def test_a_sum_that_stands_high_at_the_end_is_checked_before_permanence() -> None:
+def test_a_sum_that_stands_high_at_the_end_is_checked_before_permanence():
     """The fall began late: too little for an alarm, too much to be taken for granted."""
     doc = probation_document(sd=PROBATION_MARGIN / 2)
     for _ in range(NEEDED - 1):
@@ -261,14 +257,14 @@ def test_a_sum_that_stands_high_at_the_end_is_checked_before_permanence() -> Non
     assert Verdict.PERMANENT == follow(doc)[0].verdict
 
 
-def test_baseline_runs_are_requested_until_there_are_enough() -> None:
+def test_baseline_runs_are_requested_until_there_are_enough():
     made = follow(without_reference())[1]
 
     assert ["baseline"] * LEAST_REFERENCE == made[:LEAST_REFERENCE]
     assert ["compile"] * NEEDED == made[LEAST_REFERENCE:]
 
 
-def test_a_metric_too_noisy_to_watch_is_reported() -> None:
+def test_a_metric_too_noisy_to_watch_is_reported():
     decision = judge(probation_document(sd=2 * PROBATION_MARGIN))
 
     assert "probation_weak" in codes(decision)
@@ -276,7 +272,7 @@ def test_a_metric_too_noisy_to_watch_is_reported() -> None:
 
 @pytest.mark.parametrize("loss", [0.0, 1.0, 2.0])
 @pytest.mark.parametrize("mine", [1.0, 1.5])
-def test_a_later_run_never_rewrites_an_earlier_alarm(loss: float, mine: float) -> None:
+def test_a_later_run_never_rewrites_an_earlier_alarm(loss, mine):
     """Judged after every run, the states only go forward, and a final one stays."""
     doc = alarmed()
     follow(doc, loss=loss * PROBATION_MARGIN, mine=mine)
@@ -302,7 +298,3 @@ def until(doc: dict[str, Any], order: int) -> dict[str, Any]:
     for item in earlier["arms"]:
         item["runs"] = [r for r in item["runs"] if r["stage"] != "probation" or r["order"] <= order]
     return earlier
-
-
-def test_the_figures_that_these_tests_go_by() -> None:
-    assert (3, 2) == (LEAST_REFERENCE, CRASHES)

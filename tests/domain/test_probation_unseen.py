@@ -36,7 +36,7 @@ def without_wall_clock(doc: dict[str, Any], runs_made: int, loss: float = 0.0) -
     return judge(doc)
 
 
-def test_a_job_that_records_no_wall_clock_is_never_permanent_and_reported() -> None:
+def test_a_job_that_records_no_wall_clock_is_never_permanent_and_reported():
     decision = without_wall_clock(without_reference(), 40)
     reason = next(r for r in decision.reasons if r.code == "speed_not_watched")
 
@@ -45,13 +45,13 @@ def test_a_job_that_records_no_wall_clock_is_never_permanent_and_reported() -> N
     assert "in 37 production runs" in reason.message
 
 
-def test_a_job_that_records_no_wall_clock_is_still_watched_on_quality() -> None:
+def test_a_job_that_records_no_wall_clock_is_still_watched_on_quality():
     decision = without_wall_clock(probation_document(), 40, loss=2 * PROBATION_MARGIN)
 
     assert Verdict.REVERT == decision.verdict
 
 
-def test_runs_without_a_wall_clock_do_not_count_and_the_others_do() -> None:
+def test_runs_without_a_wall_clock_do_not_count_and_the_others_do():
     doc = probation_document(policy={"probation_runs": 4})
     for number in range(7):
         watch(doc, metric=NORMAL[number])
@@ -74,7 +74,7 @@ def by_team(doc: dict[str, Any], runs_made: int, loss: float) -> tuple[Decision,
 
 
 @pytest.mark.parametrize("margins", [1, 2])
-def test_a_fall_in_jobs_that_a_team_launches_is_reverted(margins: int) -> None:
+def test_a_fall_in_jobs_that_a_team_launches_is_reverted(margins):
     decision, runs_made = by_team(probation_document(), 60, margins * PROBATION_MARGIN)
 
     assert Verdict.REVERT == decision.verdict
@@ -82,19 +82,19 @@ def test_a_fall_in_jobs_that_a_team_launches_is_reverted(margins: int) -> None:
     assert runs_made <= 30
 
 
-def test_clean_jobs_that_a_team_launches_end_in_permanence() -> None:
+def test_clean_jobs_that_a_team_launches_end_in_permanence():
     decision, _ = by_team(probation_document(), 60, 0.0)
 
     assert Verdict.PERMANENT == decision.verdict
 
 
-def test_jobs_that_a_team_launches_clear_a_false_alarm() -> None:
+def test_jobs_that_a_team_launches_clear_a_false_alarm():
     decision, _ = by_team(alarmed(), 60, 0.0)
 
     assert {"probation_passed", "alarm_cleared"} == codes(decision)
 
 
-def test_a_teams_job_before_an_alarm_checks_nothing() -> None:
+def test_a_teams_job_before_an_alarm_checks_nothing():
     doc = probation_document()
     for _ in range(FIRST):
         watch(doc, "baseline", launched_by="team")

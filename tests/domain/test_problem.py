@@ -16,7 +16,7 @@ from compilegate.domain.errors import (
 )
 
 
-def test_people_read_one_text_and_programs_its_parts() -> None:
+def test_people_read_one_text_and_programs_its_parts():
     error = InvalidEvidenceError("it is off", fix="turn it on")
 
     for one in (error, copy.deepcopy(error), pickle.loads(pickle.dumps(error))):
@@ -28,7 +28,7 @@ def test_people_read_one_text_and_programs_its_parts() -> None:
     )  # fmt: skip
 
 
-def test_a_copy_of_an_error_of_a_file_says_the_same() -> None:
+def test_a_copy_of_an_error_of_a_file_says_the_same():
     error = InvalidInputError(
         "is too large", field="policy.max_trial_usd", value=7, fix="lower it", file="w.yaml", line=3
     )
@@ -38,14 +38,14 @@ def test_a_copy_of_an_error_of_a_file_says_the_same() -> None:
         assert ("w.yaml", "policy.max_trial_usd", "lower it") == (one.file, one.field, one.fix)
 
 
-def test_a_message_without_a_fix_is_whole_whatever_it_says() -> None:
+def test_a_message_without_a_fix_is_whole_whatever_it_says():
     whole, empty = DrainedError("a. Fix: b"), DrainedError("")
 
     assert ("a. Fix: b", "a. Fix: b", "") == (str(whole), whole.problem, whole.fix)
     assert ("", "", "") == (str(empty), empty.problem, empty.fix)
 
 
-def test_a_lost_lock_says_what_to_do() -> None:
+def test_a_lost_lock_says_what_to_do():
     error = lock_lost("topics", "execution-1")
 
     assert isinstance(error, WorkloadLockedError)

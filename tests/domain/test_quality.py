@@ -91,13 +91,13 @@ GATES: dict[str, tuple[tuple[Any, ...], QualityOutcome]] = {
 
 
 @pytest.mark.parametrize("what", GATES)
-def test_the_gate_decides_on_what_the_runs_show(what: str) -> None:
+def test_the_gate_decides_on_what_the_runs_show(what):
     runs_of, outcome = GATES[what]
 
     assert outcome == gate(*runs_of).outcome
 
 
-def test_a_disaster_between_looks_is_beyond_doubt() -> None:
+def test_a_disaster_between_looks_is_beyond_doubt():
     candidate, baseline = GATES["a disaster between looks"][0]
     finding, look = gate(candidate, baseline), gate(candidate[:3], baseline[:3])
 
@@ -111,9 +111,7 @@ def test_a_disaster_between_looks_is_beyond_doubt() -> None:
     ("what", "futile"),
     [("a margin that is hardly proven any more", True), ("one that may be", False)],
 )
-def test_a_trial_is_given_up_where_it_would_hardly_prove_the_margin(
-    what: str, *, futile: bool
-) -> None:
+def test_a_trial_is_given_up_where_it_would_hardly_prove_the_margin(what, *, futile):
     finding = gate(*GATES[what][0])
 
     assert finding.comparison is not None
@@ -123,7 +121,7 @@ def test_a_trial_is_given_up_where_it_would_hardly_prove_the_margin(
 @pytest.mark.parametrize(
     "what", ["a margin that is hardly proven any more", "the last look without a proof"]
 )
-def test_what_is_inconclusive_names_the_margin_that_the_runs_could_prove(what: str) -> None:
+def test_what_is_inconclusive_names_the_margin_that_the_runs_could_prove(what):
     finding = gate(*GATES[what][0])
 
     assert finding.comparison is not None
@@ -131,7 +129,7 @@ def test_what_is_inconclusive_names_the_margin_that_the_runs_could_prove(what: s
     assert f"12 runs could prove a margin of {provable:.4g}, not 0.02" in finding.reason
 
 
-def test_the_interval_holds_at_the_looks_own_level() -> None:
+def test_the_interval_holds_at_the_looks_own_level():
     finding = gate(GOOD["compile"], GOOD["baseline"])
     expected = stats.ttest_ind(GOOD["compile"], GOOD["baseline"]).confidence_interval(
         1 - 2 * spent(3, 12, 0.05)
@@ -141,7 +139,7 @@ def test_the_interval_holds_at_the_looks_own_level() -> None:
 
 
 @pytest.mark.parametrize(("n", "look"), [(2, 2), (3, 3), (4, 3), (7, 5), (11, 8), (20, 12)])
-def test_only_looks_are_looked_at(n: int, look: int) -> None:
+def test_only_looks_are_looked_at(n, look):
     """Runs past a look wait for the next, however well they would do."""
     steady = gate([*sample(look, 0.0, 0.001), *[9.0] * (n - look)], sample(n, 0.0, 0.001))
 
@@ -149,15 +147,13 @@ def test_only_looks_are_looked_at(n: int, look: int) -> None:
 
 
 @given(share=st.floats(0, 0.49), spread=st.floats(1e-4, 2), n=st.sampled_from([2, 3, 5, 8, 12]))
-def test_a_loss_within_half_the_margin_is_never_proof_of_worse_quality(
-    share: float, spread: float, n: int
-) -> None:
+def test_a_loss_within_half_the_margin_is_never_proof_of_worse_quality(share, spread, n):
     ours, theirs = sample(n, -share * MARGIN, spread * MARGIN), sample(n, 0.0, spread * MARGIN)
 
     assert QualityOutcome.WORSE != gate(ours, theirs).outcome
 
 
-def test_a_metric_that_varies_too_much_is_inconclusive_and_names_the_provable_margin() -> None:
+def test_a_metric_that_varies_too_much_is_inconclusive_and_names_the_provable_margin():
     decision = judge(document(metrics=NOISY, goal="maximize", margin=0.005))
 
     assert (Verdict.INCONCLUSIVE, FlagAction.KEEP) == (decision.verdict, decision.flag_action)
@@ -167,7 +163,7 @@ def test_a_metric_that_varies_too_much_is_inconclusive_and_names_the_provable_ma
     assert decision.quality.runs_needed is None
 
 
-def test_history_alone_refuses_what_no_number_of_runs_would_prove() -> None:
+def test_history_alone_refuses_what_no_number_of_runs_would_prove():
     history = sample(8, 0.9, 0.1)
     finding = underpowered(Samples((), (), history), 0.005, Design(8, 12, 0.05))
     assert finding is not None
@@ -181,7 +177,7 @@ def test_history_alone_refuses_what_no_number_of_runs_would_prove() -> None:
     assert underpowered(Samples((), (), history[:4]), 1e-6, Design(4, 12, 0.05)) is None
 
 
-def test_runs_that_production_makes_anyway_are_refused_later() -> None:
+def test_runs_that_production_makes_anyway_are_refused_later():
     history = sample(8, 0.9, 0.1)
     margin = 0.1 * Design(8, 12, 0.05).best_margin(0.4)
     even, fair = Design(8, 12, 0.05), Design(8, 12, 0.05, least_chance=FAIR)
@@ -192,7 +188,7 @@ def test_runs_that_production_makes_anyway_are_refused_later() -> None:
 
 @pytest.mark.parametrize("drift", [-0.4, -0.05, -0.02, -0.01, 0.0])
 @pytest.mark.parametrize("length", [5, 12, 30])
-def test_history_that_was_worse_than_today_cannot_hide_a_loss(drift: float, length: int) -> None:
+def test_history_that_was_worse_than_today_cannot_hide_a_loss(drift, length):
     """The candidate loses 1.5 margins to the baseline of today, whatever the past was like."""
     history = tuple(sample(length, drift, 0.005))
     finding = gate(sample(5, -1.5 * MARGIN, 0.005), sample(5, 0.0, 0.005), history)
@@ -201,15 +197,13 @@ def test_history_that_was_worse_than_today_cannot_hide_a_loss(drift: float, leng
 
 
 @given(margins=st.floats(1.0, 5.0), spread=st.floats(0.01, 0.2), n=st.sampled_from([2, 3, 5, 12]))
-def test_samples_that_show_exactly_a_loss_of_the_margin_never_pass(
-    margins: float, spread: float, n: int
-) -> None:
+def test_samples_that_show_exactly_a_loss_of_the_margin_never_pass(margins, spread, n):
     finding = gate(sample(n, -margins * MARGIN, spread * MARGIN), sample(n, 0.0, spread * MARGIN))
 
     assert QualityOutcome.HELD != finding.outcome
 
 
-def test_a_baseline_whose_full_runs_mostly_fail_proves_nothing() -> None:
+def test_a_baseline_whose_full_runs_mostly_fail_proves_nothing():
     doc = document(metrics=GOOD)
     for run in runs(doc, "baseline")[-2:]:
         run.update(finished=False, metric=None)
@@ -217,7 +211,7 @@ def test_a_baseline_whose_full_runs_mostly_fail_proves_nothing() -> None:
     assert Verdict.INCONCLUSIVE == judge(doc).verdict
 
 
-def test_a_first_baseline_run_that_failed_is_made_again() -> None:
+def test_a_first_baseline_run_that_failed_is_made_again():
     doc = document(metrics={"baseline": GOOD["baseline"][:1], "compile": GOOD["compile"][:2]})
     runs(doc, "baseline")[0].update(finished=False, metric=None)
     decision = judge(doc)
@@ -225,7 +219,3 @@ def test_a_first_baseline_run_that_failed_is_made_again() -> None:
     assert Verdict.CONTINUE == decision.verdict
     assert decision.next is not None
     assert "baseline" in [run["arm"] for run in (step_of(decision) or {})["runs"]]
-
-
-def test_the_figures_that_these_tests_go_by() -> None:
-    assert (0.0005, 0.15) == (BEYOND_DOUBT, FUTILE)

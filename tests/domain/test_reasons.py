@@ -74,7 +74,7 @@ def _constants(nodes: Iterable[ast.AST]) -> set[str]:
     }
 
 
-def test_every_code_that_is_raised_is_registered(modules: Modules) -> None:
+def test_every_code_that_is_raised_is_registered(modules):
     raised = _constants(
         code
         for tree in modules.values()
@@ -87,7 +87,7 @@ def test_every_code_that_is_raised_is_registered(modules: Modules) -> None:
     assert raised | COMPUTED <= set(registry())
 
 
-def test_every_registered_code_is_raised(modules: Modules) -> None:
+def test_every_registered_code_is_raised(modules):
     code = (node for tree in modules.values() for node in ast.walk(tree))
 
     assert set(registry()) <= COMPUTED | _constants(code)
@@ -122,8 +122,8 @@ def _situations(code: str) -> Iterator[str]:
 
 
 def test_a_reason_is_given_the_values_that_its_words_name_and_no_words_are_left(
-    modules: Modules,
-) -> None:
+    modules,
+):
     given = [one for one in _given(modules) if one[1] in _situations(one[0])]
     written = {(code, situation) for code in registry() for situation in _situations(code)}
 
@@ -137,7 +137,7 @@ def test_a_reason_is_given_the_values_that_its_words_name_and_no_words_are_left(
         assert values - own <= named <= values | OF_EVERY_JOB, (code, situation)
 
 
-def test_a_finding_names_a_key_of_the_workload_file() -> None:
+def test_a_finding_names_a_key_of_the_workload_file():
     for code in registry():
         for situation in _situations(code):
             says = registry()[code].says
@@ -150,7 +150,7 @@ def test_a_finding_names_a_key_of_the_workload_file() -> None:
             assert last in keys, (code, situation)
 
 
-def test_a_rule_may_say_itself_what_differs_from_case_to_case() -> None:
+def test_a_rule_may_say_itself_what_differs_from_case_to_case():
     own = finding(
         "saving_below_trial_cost", "few_runs", source="{s}", fix="{x}", severity=Severity.WARN,
         runs_per_week=3,
@@ -227,7 +227,7 @@ def _readers(name: str, tree: ast.Module) -> Iterator[str]:
                 yield f"{name}:{function.name}"
 
 
-def test_no_module_decides_by_the_words_of_a_message(modules: Modules) -> None:
+def test_no_module_decides_by_the_words_of_a_message(modules):
     readers = {reader for name, tree in modules.items() for reader in _readers(name, tree)}
 
     assert readers == set()
@@ -247,16 +247,14 @@ def test_no_module_decides_by_the_words_of_a_message(modules: Modules) -> None:
         ('reason.code == "alarm"', False),
     ],
 )
-def test_the_guard_sees_attributes_keys_and_names_bound_to_a_message(
-    line: str, reads: bool
-) -> None:
+def test_the_guard_sees_attributes_keys_and_names_bound_to_a_message(line, reads):
     tree = ast.parse(f"def decide(reason, review, version, item): {line}")
 
     assert bool(list(_readers("module", tree))) is reads
 
 
 @pytest.mark.parametrize("code", sorted(registry()))
-def test_a_kind_has_a_meaning_severities_and_templates_that_can_be_filled(code: str) -> None:
+def test_a_kind_has_a_meaning_severities_and_templates_that_can_be_filled(code):
     kind = registry()[code]
     names = dict.fromkeys(("speed", "times", "but", "metric", "margin", "promote", "reject"), "")
 
@@ -268,18 +266,18 @@ def test_a_kind_has_a_meaning_severities_and_templates_that_can_be_filled(code: 
         assert not template.endswith(".")
 
 
-def test_a_code_of_another_release_has_neither_headline_nor_advice() -> None:
+def test_a_code_of_another_release_has_neither_headline_nor_advice():
     assert (headline("of_a_later_judge"), advice("of_a_later_judge")) == ("", "")
 
 
-def test_a_reason_in_a_decision_names_its_fix_only_where_it_has_one() -> None:
+def test_a_reason_in_a_decision_names_its_fix_only_where_it_has_one():
     plain = Reason("alarm", "slower", "compile")
 
     assert plain.as_document() == {"code": "alarm", "arm": "compile", "message": "slower"}
     assert Reason("alarm", "slower", fix="wait").as_document()["fix"] == "wait"
 
 
-def test_a_reason_in_an_eligibility_document_has_the_contracts_keys_in_order() -> None:
+def test_a_reason_in_an_eligibility_document_has_the_contracts_keys_in_order():
     reason = Reason("not_gpu", "m", None, Severity.WARN, "f", "x", "s")
 
     assert list(reason.to_finding().items()) == [
@@ -292,6 +290,6 @@ def test_a_reason_in_an_eligibility_document_has_the_contracts_keys_in_order() -
     ("fix", "expected"),
     [("a\nb", "a; b"), ("a:\n  b", "a: b"), ("a,\n b", "a, b"), ("a", "a")],
 )
-def test_a_fix_with_lines_to_copy_fits_one_line(fix: str, expected: str) -> None:
+def test_a_fix_with_lines_to_copy_fits_one_line(fix, expected):
     assert in_one_line(fix) == expected
     assert with_fix("m.", fix) == f"m. Fix: {expected}"

@@ -85,9 +85,7 @@ def launch(request_: dict[str, Any]) -> dict[str, Any]:
             "sagemaker_mpi_custom_mpi_options": ""}),
     ],
 )  # fmt: skip
-def test_each_distribution_has_its_launcher(
-    framework: Framework, distribution: str, expected: dict[str, Any]
-) -> None:
+def test_each_distribution_has_its_launcher(framework, distribution, expected):
     cluster = {"sagemaker_instance_type": "ml.g5.48xlarge"} if expected else {}
 
     assert {**expected, **cluster} == launch(
@@ -106,8 +104,8 @@ def test_each_distribution_has_its_launcher(
     ],
 )
 def test_the_managed_compiler_is_switched_on_and_finds_its_gpus(
-    framework: Framework, distribution: str, devices: int, runner: bool, gpus: str | None
-) -> None:
+    framework, distribution, devices, runner, gpus
+):
     sent = request(
         job(framework), compiler=MANAGED_COMPILER, distribution=distribution,
         **{**LARGE, "devices": devices},
@@ -122,7 +120,7 @@ def test_the_managed_compiler_is_switched_on_and_finds_its_gpus(
     assert gpus == sent["Environment"].get("GPU_NUM_DEVICES")
 
 
-def test_before_pytorch_1_11_a_launcher_script_starts_the_training_script() -> None:
+def test_before_pytorch_1_11_a_launcher_script_starts_the_training_script():
     full = request(job(HF_OLD), compiler=MANAGED_COMPILER, **LARGE)
 
     assert (XLA_LAUNCHER, "train.py") == (
@@ -137,8 +135,8 @@ def test_before_pytorch_1_11_a_launcher_script_starts_the_training_script() -> N
      (TENSORFLOW, "none", None)],
 )  # fmt: skip
 def test_a_speed_job_starts_the_managed_compilers_segments_itself(
-    framework: Framework, distribution: str, launcher: str | None
-) -> None:
+    framework, distribution, launcher
+):
     short = speed(job(framework), compiler=MANAGED_COMPILER, distribution=distribution, **LARGE)
     values = decoded(short)
 
@@ -163,9 +161,7 @@ def test_a_speed_job_starts_the_managed_compilers_segments_itself(
         (TENSORFLOW, MANAGED_COMPILER, "smddp", "use one of none"),
     ],
 )
-def test_a_launcher_that_does_not_exist_is_refused(
-    framework: Framework, compiler: str, distribution: str, fix: str
-) -> None:
+def test_a_launcher_that_does_not_exist_is_refused(framework, compiler, distribution, fix):
     with pytest.raises(InvalidInputError) as refused:
         request(job(framework), compiler=compiler, distribution=distribution, **LARGE)
 
@@ -173,7 +169,7 @@ def test_a_launcher_that_does_not_exist_is_refused(
     assert fix in refused.value.fix
 
 
-def test_the_arms_own_framework_decides_its_launcher() -> None:
+def test_the_arms_own_framework_decides_its_launcher():
     sent = request(
         job(HF), framework=dataclasses.asdict(PYTORCH), distribution="pytorchddp", **LARGE
     )
@@ -181,7 +177,7 @@ def test_the_arms_own_framework_decides_its_launcher() -> None:
     assert launch(sent)["sagemaker_distributed_dataparallel_enabled"] is True
 
 
-def test_an_arm_may_have_its_own_script_mode_and_values() -> None:
+def test_an_arm_may_have_its_own_script_mode_and_values():
     sent = request(
         job(), entry_point="other.py", compile_mode="max-autotune", hyperparameters={"epochs": 9}
     )
@@ -191,7 +187,7 @@ def test_an_arm_may_have_its_own_script_mode_and_values() -> None:
     assert "compile_mode" not in decoded(request(job()))
 
 
-def test_partitioning_reaches_the_library_as_an_object_also_in_a_speed_job() -> None:
+def test_partitioning_reaches_the_library_as_an_object_also_in_a_speed_job():
     split = job(hyperparameters={"mp_parameters": json.dumps(PARTITIONING)})
     short = speed(split, distribution="smp", **LARGE)
 
@@ -201,17 +197,17 @@ def test_partitioning_reaches_the_library_as_an_object_also_in_a_speed_job() -> 
 
 
 @pytest.mark.parametrize("value", ["{", "[1]", 3])
-def test_partitioning_must_be_an_object(value: object) -> None:
+def test_partitioning_must_be_an_object(value):
     with pytest.raises(InvalidInputError, match="must be a JSON object"):
         request(job(hyperparameters={"mp_parameters": value}))
 
 
-def test_names_of_the_platform_are_refused_among_hyperparameters() -> None:
+def test_names_of_the_platform_are_refused_among_hyperparameters():
     with pytest.raises(InvalidInputError, match=r"hyperparameters\.sagemaker_mpi_enabled"):
         request(job(hyperparameters={"sagemaker_mpi_enabled": True}))
 
 
-def test_every_job_is_spot_or_none_is() -> None:
+def test_every_job_is_spot_or_none_is():
     spot = job(spot=True, max_runtime_hours=2, max_wait_hours=5)
     full, short = request(spot), speed(spot)
 
@@ -226,13 +222,13 @@ def test_every_job_is_spot_or_none_is() -> None:
 
 
 @pytest.mark.parametrize(("hours", "wait"), [(2.0, 14400), (0.01, 1800)])
-def test_a_spot_job_may_wait_as_long_as_it_trains_by_default(hours: float, wait: int) -> None:
+def test_a_spot_job_may_wait_as_long_as_it_trains_by_default(hours, wait):
     limits = request(job(spot=True, max_runtime_hours=hours))["StoppingCondition"]
 
     assert wait == limits["MaxWaitTimeInSeconds"] == 2 * limits["MaxRuntimeInSeconds"]
 
 
-def test_a_spot_job_resumes_from_its_own_runs_checkpoints_only() -> None:
+def test_a_spot_job_resumes_from_its_own_runs_checkpoints_only():
     mine, shared = request(job(spot=True)), request(job())
     other = quality_request(
         job(spot=True), arm(), run="q1b18", replicate=0, seed=18, context=CONTEXT
@@ -263,7 +259,7 @@ def tags_of(sent: dict[str, Any]) -> dict[str, str]:
         (None, {}),
     ],
 )
-def test_the_teams_tags_stand_beside_the_trials(owner: str | None, team: dict[str, str]) -> None:
+def test_the_teams_tags_stand_beside_the_trials(owner, team):
     tagged = dataclasses.replace(job(), tags=team, owner=owner)
     also = {"compilegate:decision": "d1"}
     in_production = ProductionJob(run="r1", number=2, replicate=0, seed=17, tags=also)
@@ -286,7 +282,7 @@ def test_the_teams_tags_stand_beside_the_trials(owner: str | None, team: dict[st
     )
 
 
-def test_full_runs_that_a_trial_asks_for_end_with_the_check() -> None:
+def test_full_runs_that_a_trial_asks_for_end_with_the_check():
     first = ProductionJob(run="r1", number=0, replicate=0, seed=17)
     canary = dataclasses.replace(first, examined=True)
     requests = [
@@ -299,6 +295,6 @@ def test_full_runs_that_a_trial_asks_for_end_with_the_check() -> None:
 
 
 @pytest.mark.parametrize("key", ["aws:x", "AWS:x", "compilegate:arm", "Compilegate:x"])
-def test_reserved_prefixes_are_refused_among_tags(key: str) -> None:
+def test_reserved_prefixes_are_refused_among_tags(key):
     with pytest.raises(InvalidInputError, match="reserved prefix"):
         request(dataclasses.replace(job(), tags={key: "v"}))

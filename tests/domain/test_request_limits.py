@@ -63,8 +63,8 @@ def changed(path: str, value: object) -> dict[str, Any]:
     ],
 )
 def test_a_metric_that_no_expression_of_the_service_could_find_is_refused_by_its_field(
-    field: str, listed: dict[str, list[str]]
-) -> None:
+    field, listed
+):
     """Each dot of a name takes two of the 500 characters that an expression may have."""
     room = 500 - len(METRIC_LINE.format("m"))
 
@@ -112,20 +112,20 @@ def test_a_metric_that_no_expression_of_the_service_could_find_is_refused_by_its
          "AlgorithmSpecification.MetricDefinitions[0].Regex", "at most 500"),
     ],
 )  # fmt: skip
-def test_a_broken_limit_is_named(path: str, value: object, where: str, rule: str) -> None:
+def test_a_broken_limit_is_named(path, value, where, rule):
     violation, *_ = broken(changed(path, value))
 
     assert where == violation.path
     assert rule in violation.rule
 
 
-def test_several_violations_are_all_named() -> None:
+def test_several_violations_are_all_named():
     request = changed("TrainingJobName", "x" * 64) | {"RoleArn": "short"}
 
     assert {"TrainingJobName", "RoleArn"} == {violation.path for violation in broken(request)}
 
 
-def test_a_good_request_breaks_nothing() -> None:
+def test_a_good_request_breaks_nothing():
     assert [] == broken(full())
     assert [] == list(broken_rules(full()))
     assert [] == list(problems(full(), MODEL))
@@ -144,13 +144,13 @@ def test_a_good_request_breaks_nothing() -> None:
         ("InputDataConfig", [{"ChannelName": "train"}] * 2, "InputDataConfig"),
     ],
 )  # fmt: skip
-def test_a_rule_across_fields_is_named(path: str, value: object, where: str) -> None:
+def test_a_rule_across_fields_is_named(path, value, where):
     (violation,) = broken_rules(changed(path, value))
 
     assert where == violation.path
 
 
-def test_waiting_for_spot_includes_the_training() -> None:
+def test_waiting_for_spot_includes_the_training():
     spot = {
         "EnableManagedSpotTraining": True,
         "StoppingCondition": {"MaxRuntimeInSeconds": 900, "MaxWaitTimeInSeconds": 899},
@@ -161,7 +161,7 @@ def test_waiting_for_spot_includes_the_training() -> None:
     assert "must be at least MaxRuntimeInSeconds (900)" == violation.rule
 
 
-def test_a_problem_names_the_workloads_field_the_value_and_a_fix() -> None:
+def test_a_problem_names_the_workloads_field_the_value_and_a_fix():
     (problem,) = problems(changed("HyperParameters/x", "v" * 2501), MODEL)
 
     assert "training.hyperparameters" == problem.field
@@ -170,13 +170,13 @@ def test_a_problem_names_the_workloads_field_the_value_and_a_fix() -> None:
     assert problem.value is None, "a value that fills the screen helps nobody"
 
 
-def test_a_problem_shows_a_short_value() -> None:
+def test_a_problem_shows_a_short_value():
     (problem,) = problems(changed("Environment/A-B", "1"), MODEL)
 
     assert ("A-B", "training.environment") == (problem.value, problem.field)
 
 
-def test_the_name_leaves_room_for_the_retry() -> None:
+def test_the_name_leaves_room_for_the_retry():
     (problem,) = problems(changed("TrainingJobName", "x" * 61), MODEL)
 
     assert ("name", "at most 63 characters, has 64") == (
@@ -199,7 +199,7 @@ VALUES = st.one_of(
 
 
 @given(path=st.sampled_from(PATHS), value=VALUES)
-def test_two_walkers_agree_on_every_value(path: str, value: object) -> None:
+def test_two_walkers_agree_on_every_value(path, value):
     """The local cloud refuses what we refuse: it walks botocore's own shapes with other code."""
     request = changed(path, value)
     refused = False
@@ -212,7 +212,7 @@ def test_two_walkers_agree_on_every_value(path: str, value: object) -> None:
 
 
 @given(path=st.sampled_from(PATHS), value=VALUES)
-def test_what_botocore_refuses_is_refused(path: str, value: object) -> None:
+def test_what_botocore_refuses_is_refused(path, value):
     request = changed(path, value)
 
     if ParamValidator().validate(request, SHAPE).has_errors():
@@ -224,11 +224,11 @@ def paths(request: dict[str, Any]) -> list[str]:
 
 
 @pytest.mark.parametrize("request_", [full(), short(), *sample_requests(CONTEXT)])
-def test_step_functions_passes_on_every_field_of_a_request(request_: dict[str, Any]) -> None:
+def test_step_functions_passes_on_every_field_of_a_request(request_):
     assert [] == paths(request_)
 
 
-def test_the_sample_has_every_optional_part_of_a_request() -> None:
+def test_the_sample_has_every_optional_part_of_a_request():
     fields = {name for request in sample_requests(CONTEXT) for name in request}
 
     assert {
@@ -250,15 +250,15 @@ def test_the_sample_has_every_optional_part_of_a_request() -> None:
         ({"Tags": [{"key": "a", "Value": "b"}]}, "Tags.key"),
     ],
 )  # fmt: skip
-def test_any_other_field_is_refused_by_its_path(change: dict[str, Any], path: str) -> None:
+def test_any_other_field_is_refused_by_its_path(change, path):
     assert [path] == paths(change)
 
 
-def test_names_below_a_map_are_free() -> None:
+def test_names_below_a_map_are_free():
     assert [] == paths({"HyperParameters": {"any.thing": "1"}, "Environment": {"ANY": "1"}})
 
 
-def test_the_check_before_a_job_refuses_such_a_field() -> None:
+def test_the_check_before_a_job_refuses_such_a_field():
     request = copy.deepcopy(full())
     request_limits().check(request)
     request["ProfilerConfig"] = {"DisableProfiler": True}

@@ -12,7 +12,7 @@ from compilegate.domain.workload.model import Policy
 from tests.domain.evidence_builder import arm, document, judge
 
 
-def test_a_smaller_gain_and_another_candidate_take_more_runs_until_none_suffice() -> None:
+def test_a_smaller_gain_and_another_candidate_take_more_runs_until_none_suffice():
     alone, among_three = (
         [runs or 97 for runs in resolution(Policy(), candidates=many, n_max=96).values()]
         for many in (1, 3)
@@ -26,7 +26,7 @@ def test_a_smaller_gain_and_another_candidate_take_more_runs_until_none_suffice(
     } == few
 
 
-def test_the_bars_of_the_policy_do_not_matter_and_its_error_does() -> None:
+def test_the_bars_of_the_policy_do_not_matter_and_its_error_does():
     strict = Policy(min_mean_speedup=1.5, min_proven_speedup=1.4)
     usual = resolution(Policy(), candidates=1, n_max=96)
 
@@ -37,7 +37,7 @@ def test_the_bars_of_the_policy_do_not_matter_and_its_error_does() -> None:
 
 
 @pytest.mark.parametrize("gain", [1.05, 1.1])
-def test_with_so_many_runs_that_do_not_differ_the_judge_promotes(gain: float) -> None:
+def test_with_so_many_runs_that_do_not_differ_the_judge_promotes(gain):
     runs = resolution(Policy(), candidates=1, n_max=12)[gain]
     assert runs is not None
     values = [2.5 + number / 1000 for number in range(runs)]
@@ -55,7 +55,7 @@ def test_with_so_many_runs_that_do_not_differ_the_judge_promotes(gain: float) ->
     assert "promote" == judge(doc).verdict
 
 
-def test_steady_machines_prove_smaller_gains() -> None:
+def test_steady_machines_prove_smaller_gains():
     steady = Spread(0.002, "workload", "bert", 20, 1)
     learned = Spreads(whole_job=steady, block=steady, unseen=steady)
     assumed = resolution(Policy(), candidates=1, n_max=36)

@@ -49,7 +49,7 @@ def with_block_speedups(speedups: Sequence[float]) -> dict[str, Any]:
     return doc
 
 
-def test_nothing_measured_asks_for_one_block_which_stops_most_losers() -> None:
+def test_nothing_measured_asks_for_one_block_which_stops_most_losers():
     requested = step(document(blocks=0))
 
     assert ("speed", 0, 1) == (requested["stage"], requested["block"], requested["blocks"])
@@ -84,7 +84,7 @@ VERDICTS = {
 
 
 @pytest.mark.parametrize("what", BLOCKS)
-def test_blocks_settle_the_speed_or_ask_for_those_of_the_next_look(what: str) -> None:
+def test_blocks_settle_the_speed_or_ask_for_those_of_the_next_look(what):
     speedups, code, asked = BLOCKS[what]
     decision = judge(with_block_speedups(speedups))
     requested = step_of(decision) or {}
@@ -94,7 +94,7 @@ def test_blocks_settle_the_speed_or_ask_for_those_of_the_next_look(what: str) ->
     assert asked == ((requested["block"], requested["blocks"]) if "block" in requested else None)
 
 
-def test_a_candidate_that_waited_goes_on_from_its_own_blocks() -> None:
+def test_a_candidate_that_waited_goes_on_from_its_own_blocks():
     """Six blocks of the baseline, of which it shared four: its next look is at six."""
     doc = with_block_speedups([1.2, 1.5, 1.2, 1.5, 1.2, 1.5])
     arm(doc)["runs"] = [run for run in arm(doc)["runs"] if run.get("block", 0) < 4]
@@ -103,27 +103,27 @@ def test_a_candidate_that_waited_goes_on_from_its_own_blocks() -> None:
     assert (6, 2) == (requested["block"], requested["blocks"])
 
 
-def test_a_round_is_no_longer_than_the_plan_says() -> None:
+def test_a_round_is_no_longer_than_the_plan_says():
     doc = {**document(speedup=1.3, blocks=1), "plan": {"blocks_per_round": 1}}
 
     assert 1 == step(doc)["blocks"]
 
 
-def test_a_decided_candidate_is_not_measured_again() -> None:
+def test_a_decided_candidate_is_not_measured_again():
     doc = document(speedup=1.4, blocks=1)
     add_candidate(doc, "slow", speedup=0.8)
 
     assert ["baseline", "compile"] == step(doc)["arms"]
 
 
-def test_a_steady_gain_eaten_by_compilation_stays_off() -> None:
+def test_a_steady_gain_eaten_by_compilation_stays_off():
     decision = judge(document(speedup=1.4, compile_seconds=60, full_run_steps=1000))
 
     assert Verdict.STAY_OFF == decision.verdict
 
 
 @pytest.mark.parametrize("candidates", [1, 2, 3])
-def test_bounds_are_students_t_over_blocks_and_candidates_share_the_error(candidates: int) -> None:
+def test_bounds_are_students_t_over_blocks_and_candidates_share_the_error(candidates):
     evidence = among(read_evidence(with_block_speedups([1.30, 1.36, 1.33])), candidates)
     candidate = evidence.candidates[0]
     finding = judge_speed(candidate, evidence)
@@ -139,7 +139,7 @@ def test_bounds_are_students_t_over_blocks_and_candidates_share_the_error(candid
     assert pytest.approx(math.exp(lower)) == finding.lower_bound
 
 
-def test_what_one_candidate_proves_is_not_enough_among_three() -> None:
+def test_what_one_candidate_proves_is_not_enough_among_three():
     doc = with_block_speedups([1.18, 1.26, 1.22])
     alone = judge(doc)
     for name in ("slow-a", "slow-b"):
@@ -150,21 +150,21 @@ def test_what_one_candidate_proves_is_not_enough_among_three() -> None:
     assert "speed_needs_blocks" in codes(among_three)
 
 
-def test_a_segment_that_failed_before_it_could_tell_is_a_crash_not_a_missing_treatment() -> None:
+def test_a_segment_that_failed_before_it_could_tell_is_a_crash_not_a_missing_treatment():
     doc = document()
     runs(doc, stage="speed")[0].update(finished=False, step_seconds=[], applied=None)
 
     assert {"candidate_crashed"} == codes(judge(doc))
 
 
-def test_a_baseline_that_fails_in_a_block_proves_nothing() -> None:
+def test_a_baseline_that_fails_in_a_block_proves_nothing():
     doc = document()
     runs(doc, "baseline", "speed")[0].update(finished=False, step_seconds=[])
 
     assert (Verdict.INCONCLUSIVE, {"baseline_failed"}) == (judge(doc).verdict, codes(judge(doc)))
 
 
-def test_copied_blocks_prove_nothing() -> None:
+def test_copied_blocks_prove_nothing():
     doc = document(blocks=1)
     for name in ("baseline", "compile"):
         first = runs(doc, name, "speed")[0]
@@ -175,7 +175,7 @@ def test_copied_blocks_prove_nothing() -> None:
     assert Verdict.INCONCLUSIVE == judge(doc).verdict
 
 
-def test_segments_too_short_for_a_steady_state_count_against_the_limit_alone() -> None:
+def test_segments_too_short_for_a_steady_state_count_against_the_limit_alone():
     few, every = document(blocks=3), document(blocks=MOST)
     for doc in (few, every):
         for run in runs(doc, stage="speed"):
@@ -187,7 +187,7 @@ def test_segments_too_short_for_a_steady_state_count_against_the_limit_alone() -
 
 
 @given(nodes=st.lists(st.floats(0.5, 2), min_size=3, max_size=3))
-def test_a_nodes_own_speed_cancels_inside_its_block(nodes: list[float]) -> None:
+def test_a_nodes_own_speed_cancels_inside_its_block(nodes):
     doc = document()
     expected = judge(doc).speedup
     for name in ("baseline", "compile"):
@@ -201,7 +201,7 @@ def test_a_nodes_own_speed_cancels_inside_its_block(nodes: list[float]) -> None:
     assert pytest.approx(expected.interval, rel=1e-6) == figures.interval
 
 
-def test_a_longer_full_run_of_the_candidate_is_counted_in_its_steps() -> None:
+def test_a_longer_full_run_of_the_candidate_is_counted_in_its_steps():
     doc = with_block_speedups([1.5, 1.51, 1.49])
     arm(doc)["full_run_steps"] = 3000
     for run in runs(doc, stage="speed"):
@@ -210,7 +210,3 @@ def test_a_longer_full_run_of_the_candidate_is_counted_in_its_steps() -> None:
     figures = judge(doc).speedup
     assert figures is not None
     assert pytest.approx(1.0, rel=0.01) == figures.estimate
-
-
-def test_the_figures_that_these_tests_go_by() -> None:
-    assert (3, 4, 6) == SPEED_LOOKS

@@ -66,7 +66,7 @@ def measured(doc: dict[str, Any]) -> Any:
     return whole.measured
 
 
-def test_the_nearest_source_that_has_runs_is_named_and_drawn_to_those_behind_it() -> None:
+def test_the_nearest_source_that_has_runs_is_named_and_drawn_to_those_behind_it():
     others = [
         ("a", shown("whole_job", 0.004, 6)),
         ("b", shown("whole_job", 0.004, 6)),
@@ -90,7 +90,7 @@ def test_the_nearest_source_that_has_runs_is_named_and_drawn_to_those_behind_it(
         assert where == (found.source, found.name, found.runs, found.workloads)
 
 
-def test_steps_between_campaigns_are_not_how_much_runs_vary() -> None:
+def test_steps_between_campaigns_are_not_how_much_runs_vary():
     walls = [wall * level for level in (1, 1.05, 0.97) for wall in alternating(0.001, 5)]
     found = learn("w", G5, walls, []).whole_job
     calm = learn("w", G5, alternating(0.001, 15), []).whole_job
@@ -103,15 +103,13 @@ def test_steps_between_campaigns_are_not_how_much_runs_vary() -> None:
     ("walls", "why"),
     [([3600, 3660, 3600, 3720], MINUTES), ([3601.5] * 9, COPIES), ([3600.0], None), ([], None)],
 )
-def test_walls_that_hide_how_much_they_vary_are_left_out(
-    walls: list[float], why: str | None
-) -> None:
+def test_walls_that_hide_how_much_they_vary_are_left_out(walls, why):
     learned = learn("w", G5, walls, [])
 
     assert (why, None) == (learned.left_out, learned.whole_job)
 
 
-def test_blocks_alone_never_say_how_much_whole_jobs_vary() -> None:
+def test_blocks_alone_never_say_how_much_whole_jobs_vary():
     learned = learn("w", G5, [], [("w", shown("block", 0.001, 20))])
 
     assert learned.whole_job is None
@@ -123,7 +121,7 @@ def verdict(doc: dict[str, Any]) -> tuple[Decision, str]:
     return decision, decision.reasons[0].code
 
 
-def test_a_gain_of_2_percent_is_proven_by_what_was_learned_and_not_without_it() -> None:
+def test_a_gain_of_2_percent_is_proven_by_what_was_learned_and_not_without_it():
     decision, _ = verdict(trial())
     without, why = verdict(trial(learned=None))
 
@@ -133,7 +131,7 @@ def test_a_gain_of_2_percent_is_proven_by_what_was_learned_and_not_without_it() 
     assert "spreads_learned" not in codes(without)
 
 
-def test_runs_that_vary_more_than_before_count_alone() -> None:
+def test_runs_that_vary_more_than_before_count_alone():
     noisy = trial(sd=0.05)
     calm = measured(trial(sd=0.0005, learned={**CALM, "sd": 0.002}))
     own = measured(noisy)
@@ -145,7 +143,7 @@ def test_runs_that_vary_more_than_before_count_alone() -> None:
     assert Verdict.PROMOTE != judge(noisy).verdict
 
 
-def test_past_walls_say_nothing_of_where_walls_stand_beside_a_learned_spread() -> None:
+def test_past_walls_say_nothing_of_where_walls_stand_beside_a_learned_spread():
     doc = trial()
     before = measured(doc)
     doc["quality"]["history_wall_seconds"] = [4000.5] * 30
@@ -153,7 +151,7 @@ def test_past_walls_say_nothing_of_where_walls_stand_beside_a_learned_spread() -
     assert before == measured(doc)
 
 
-def test_nothing_is_promoted_between_the_looks_by_a_learned_spread() -> None:
+def test_nothing_is_promoted_between_the_looks_by_a_learned_spread():
     doc = trial()
     doc["arms"][1]["runs"].append({**runs(doc)[-1], "order": 99, "seed": 99, "metric": 2.5})
 
@@ -162,14 +160,14 @@ def test_nothing_is_promoted_between_the_looks_by_a_learned_spread() -> None:
     )  # fmt: skip
 
 
-def test_each_look_has_its_share_of_the_error() -> None:
+def test_each_look_has_its_share_of_the_error():
     """2.9 standard errors prove a gain at a level of 0.05, not at that of an early look."""
     doc = trial(speedup=math.exp(2.9 * 0.001 * math.sqrt(2 / 5)), quality_runs="hybrid")
 
     assert Verdict.CONTINUE == judge(doc).verdict
 
 
-def test_a_trial_whose_walls_are_whole_minutes_goes_by_what_is_assumed() -> None:
+def test_a_trial_whose_walls_are_whole_minutes_goes_by_what_is_assumed():
     doc = trial()
     for name in ("baseline", "compile"):
         for run in runs(doc, name):
@@ -181,7 +179,7 @@ def test_a_trial_whose_walls_are_whole_minutes_goes_by_what_is_assumed() -> None
     assert Verdict.PROMOTE != found.verdict
 
 
-def test_what_a_trial_has_shown_is_without_any_prior() -> None:
+def test_what_a_trial_has_shown_is_without_any_prior():
     doc = trial(sd=0.002)
     evidence = read_evidence(doc)
     found = measured_spreads(evidence.candidates[0], evidence, G5)
@@ -203,21 +201,19 @@ def _without(doc: dict[str, Any]) -> tuple[Any, Any]:
     ("change", "named"),
     [({"sd": 0}, "sd"), ({"source": "blocks"}, "source"), ({"runs": 0}, "runs")],
 )
-def test_a_spread_that_cannot_be_is_refused_by_its_field(
-    change: dict[str, Any], named: str
-) -> None:
+def test_a_spread_that_cannot_be_is_refused_by_its_field(change, named):
     with pytest.raises(InvalidEvidenceError, match=rf"plan\.spreads\.whole_job\.{named}"):
         read_evidence(trial(learned={**CALM, **change}))
 
 
-def test_what_was_learned_is_part_of_what_is_judged() -> None:
+def test_what_was_learned_is_part_of_what_is_judged():
     calmer = judge(trial(learned={**CALM, "sd": 0.0009}))
 
     assert judge(trial()).decision_id != calmer.decision_id
     assert write(judge(trial())) == write(judge(trial()))
 
 
-def test_an_arm_without_a_whole_job_shows_no_disagreement() -> None:
+def test_an_arm_without_a_whole_job_shows_no_disagreement():
     doc = trial()
     for run in runs(doc, "baseline"):
         run.update(finished=False, metric=None)
@@ -231,7 +227,7 @@ def test_an_arm_without_a_whole_job_shows_no_disagreement() -> None:
     ("value", "text"),
     [(1.0, "1.00x"), (1.0049, "1.005x"), (0.9951, "0.995x"), (1.0201, "1.02x"), (1.344, "1.34x")],
 )
-def test_a_gain_of_half_a_per_cent_is_seen_in_words(value: float, text: str) -> None:
+def test_a_gain_of_half_a_per_cent_is_seen_in_words(value, text):
     assert text == ratio(value)
 
 
@@ -245,7 +241,7 @@ def whole(doc: dict[str, Any]) -> Any:
     return estimate_whole_job(evidence.candidates[0], evidence)
 
 
-def test_blocks_count_by_what_was_learned_of_them_but_never_as_whole_jobs() -> None:
+def test_blocks_count_by_what_was_learned_of_them_but_never_as_whole_jobs():
     assumed, learned, apart = trial(), trial(), trial()
     for doc in (learned, apart):
         doc["plan"]["spreads"] |= {"block": CALM, "unseen": {**CALM, "sd": 1e-4}}
@@ -260,9 +256,7 @@ def test_blocks_count_by_what_was_learned_of_them_but_never_as_whole_jobs() -> N
 
 
 @pytest.mark.parametrize(("errors", "verdict"), [(2.8, "continue"), (3.3, "promote")])
-def test_a_look_has_its_share_of_the_error_of_a_loss_of_money_too(
-    errors: float, verdict: str
-) -> None:
+def test_a_look_has_its_share_of_the_error_of_a_loss_of_money_too(errors, verdict):
     """At the third of five looks: t(1 - 0.0125) = 2.59, t(1 - 0.00625) = 2.98."""
     gain = math.exp(errors * 0.004 * math.sqrt(2 / 5))
     doc = trial(speedup=gain, sd=0.004, learned={**CALM, "sd": 0.004})
@@ -270,7 +264,7 @@ def test_a_look_has_its_share_of_the_error_of_a_loss_of_money_too(
     assert verdict == judge(doc).verdict
 
 
-def test_blocks_that_agree_with_whole_jobs_show_no_disagreement_and_those_apart_nothing() -> None:
+def test_blocks_that_agree_with_whole_jobs_show_no_disagreement_and_those_apart_nothing():
     doc = trial(speedup=1.02, sd=0.01)
     evidence = read_evidence(doc)
     agreeing = measured_spreads(evidence.candidates[0], evidence, G5)

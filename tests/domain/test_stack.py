@@ -75,7 +75,7 @@ def trial(
     )
 
 
-def test_a_layer_is_promoted_for_what_it_gains_on_what_is_on() -> None:
+def test_a_layer_is_promoted_for_what_it_gains_on_what_is_on():
     decision = judge(trial())
 
     assert ("promote", "fused") == (decision.verdict, decision.candidate)
@@ -89,15 +89,15 @@ def test_a_layer_is_promoted_for_what_it_gains_on_what_is_on() -> None:
 
 @pytest.mark.parametrize("more", [1.0, 0.9])
 def test_a_layer_that_gains_nothing_on_it_is_not_however_fast_the_stack_is(
-    more: float,
-) -> None:
+    more,
+):
     decision = judge(trial(more=more))
 
     assert ("stay_off", "speedup_too_small") == (decision.verdict, decision.reasons[0].code)
     assert "fused on top of on: " in decision.messages[0]
 
 
-def test_whole_jobs_have_to_gain_on_what_is_on_as_well() -> None:
+def test_whole_jobs_have_to_gain_on_what_is_on_as_well():
     """Blocks were faster by 3 %, whole jobs by nothing."""
     made = trial()
     slow = trial(more=1.0)["arms"][2]["runs"]
@@ -115,15 +115,13 @@ def test_whole_jobs_have_to_gain_on_what_is_on_as_well() -> None:
     ("on_loses", "loses", "code"),
     [(0.3, 0.3, "speedup_proven"), (0.6, 0.6, "quality_worse"), (0.0, 1.2, "quality_worse")],
 )
-def test_the_stack_may_lose_one_margin_in_all_against_nothing(
-    on_loses: float, loses: float, code: str
-) -> None:
+def test_the_stack_may_lose_one_margin_in_all_against_nothing(on_loses, loses, code):
     """Two layers that lose 0.6 of a margin each would both be held on top of one another."""
     assert code == judge(trial(on_loses=on_loses, loses=loses)).reasons[0].code
 
 
 @pytest.mark.parametrize("stage", ["speed", "quality"])
-def test_what_is_on_is_measured_beside_both_and_in_turn_with_them(stage: str) -> None:
+def test_what_is_on_is_measured_beside_both_and_in_turn_with_them(stage):
     blocks, runs = (1, 0) if stage == "speed" else (3, 0)
     arms = [arm(name, speed, blocks=blocks, runs=runs)
             for name, speed in (("baseline", 1.0), ("on", 1.3), ("fused", 1.35))]  # fmt: skip
@@ -137,7 +135,7 @@ def test_what_is_on_is_measured_beside_both_and_in_turn_with_them(stage: str) ->
         assert "on" == asked[1]
 
 
-def test_what_is_on_has_to_be_as_sound_as_a_candidate() -> None:
+def test_what_is_on_has_to_be_as_sound_as_a_candidate():
     made = trial()
     made["arms"][1]["runs"][-1]["applied"] = False
     crashed = trial()
@@ -150,7 +148,7 @@ def test_what_is_on_has_to_be_as_sound_as_a_candidate() -> None:
 
 
 @pytest.mark.parametrize("name", ["baseline", "gone"])
-def test_evidence_on_top_of_no_arm_is_refused(name: str) -> None:
+def test_evidence_on_top_of_no_arm_is_refused(name):
     with pytest.raises(InvalidEvidenceError, match="on_top_of"):
         judge({**trial(), "on_top_of": name})
     alone = trial()
@@ -158,7 +156,7 @@ def test_evidence_on_top_of_no_arm_is_refused(name: str) -> None:
         judge({**alone, "arms": alone["arms"][:2]})
 
 
-def test_production_watches_the_whole_stack_against_nothing() -> None:
+def test_production_watches_the_whole_stack_against_nothing():
     promotion = Promotion("t", "fused", at=0, since=0, flag=TWO, version=1)
     watched = read_evidence(probation_document(trial(), promotion, []))
 
@@ -170,9 +168,7 @@ def test_production_watches_the_whole_stack_against_nothing() -> None:
     ("verdict", "state", "layers"),
     [(Verdict.REVERT, "reverted", 0), (Verdict.PERMANENT, "permanent", 2)],
 )
-def test_a_regression_turns_off_all_layers_and_a_good_probation_keeps_them(
-    verdict: Verdict, state: str, layers: int
-) -> None:
+def test_a_regression_turns_off_all_layers_and_a_good_probation_keeps_them(verdict, state, layers):
     promotion = Promotion("t", "fused", 0, 0, replace(TWO, state="probation"), version=1)
     findings = Findings(decision=replace(judge(trial()), verdict=verdict))
     change = flag_transition(promotion, findings, "keep")
@@ -209,7 +205,7 @@ def choice(
     return stacked(Choice(candidates, left_out=(("gone", "has no price"),)), flag, check), asked
 
 
-def test_each_candidate_is_tried_with_all_that_is_on() -> None:
+def test_each_candidate_is_tried_with_all_that_is_on():
     made, composed = choice(TWO, COMPILE, FUSED, OTHER, LARGER, TUNED)
 
     assert isinstance(made, Choice)
@@ -237,9 +233,7 @@ def test_each_candidate_is_tried_with_all_that_is_on() -> None:
         (TWO, (COMPILE, FUSED, OTHER), "", "stack_ends", "hyperparameters.optim"),
     ],
 )
-def test_a_stack_that_cannot_grow_says_why(
-    flag: Flag, candidates: tuple[Candidate, ...], but: str, code: str, named: str
-) -> None:
+def test_a_stack_that_cannot_grow_says_why(flag, candidates, but, code, named):
     made, _ = choice(flag, *candidates, but=but)
 
     assert isinstance(made, Reason)
@@ -247,7 +241,7 @@ def test_a_stack_that_cannot_grow_says_why(
     assert named in made.message
 
 
-def test_a_flag_carries_its_layers_and_one_candidate_alone_has_none() -> None:
+def test_a_flag_carries_its_layers_and_one_candidate_alone_has_none():
     assert TWO == parse_flag(TWO.to_json())
     assert ["layers" in one.to_json() for one in (TWO, PERMANENT, OFF)] == [True, False, False]
     broken = TWO.to_json().replace("1.02", '"fast"')
@@ -255,7 +249,7 @@ def test_a_flag_carries_its_layers_and_one_candidate_alone_has_none() -> None:
         parse_flag(broken)
 
 
-def test_small_wins_stand_for_both_bars_and_stay_so_when_they_are_read_again() -> None:
+def test_small_wins_stand_for_both_bars_and_stay_so_when_they_are_read_again():
     small = change(SOUND, policy__small_wins=1.005)
     policy = small.policy
 
@@ -270,6 +264,6 @@ def test_small_wins_stand_for_both_bars_and_stay_so_when_they_are_read_again() -
 @pytest.mark.parametrize("policy", [
     {"small_wins": 0.99}, {"small_wins": 1.01, "min_mean_speedup": 1.3},
 ])  # fmt: skip
-def test_small_wins_below_one_or_beside_other_bars_are_refused(policy: dict[str, float]) -> None:
+def test_small_wins_below_one_or_beside_other_bars_are_refused(policy):
     with pytest.raises(InvalidInputError, match="small_wins"):
         parse_workload({**SOUND.to_dict(), "policy": policy})

@@ -25,7 +25,7 @@ def noisy(count: int, *, seed: int = 3, step: float = 0.1, noise: float = 0.01) 
     return [step * (1 + noise * rng.gauss(0, 1)) for _ in range(count)]
 
 
-def test_warm_up_is_cut_where_the_data_is_steady_and_counted_as_overhead() -> None:
+def test_warm_up_is_cut_where_the_data_is_steady_and_counted_as_overhead():
     slow = [0.9, 0.5] + [0.2] * 28
     segment = steady(slow + noisy(130))
 
@@ -35,28 +35,28 @@ def test_warm_up_is_cut_where_the_data_is_steady_and_counted_as_overhead() -> No
     assert pytest.approx(sum(slow) - 30 * 0.1, rel=0.2) == segment.overhead_seconds
 
 
-def test_a_segment_that_is_steady_from_the_start_has_the_least_warm_up_and_no_overhead() -> None:
+def test_a_segment_that_is_steady_from_the_start_has_the_least_warm_up_and_no_overhead():
     segment = steady([0.1] * 160)
 
     assert (MIN_WARM_UP, 0.0) == (segment.warm_up_steps, segment.late_seconds)
     assert pytest.approx(0, abs=1e-12) == segment.overhead_seconds
 
 
-def test_warm_up_takes_at_most_half_of_the_segment() -> None:
+def test_warm_up_takes_at_most_half_of_the_segment():
     assert 80 == steady([0.5] * 88 + [0.1] * 72).warm_up_steps
 
 
-def test_compilation_outside_the_steps_is_counted_too() -> None:
+def test_compilation_outside_the_steps_is_counted_too():
     assert 12.0 == steady([0.1] * 100, compiling=12.0).overhead_seconds
 
 
-def test_compilation_inside_the_first_step_is_counted_once() -> None:
+def test_compilation_inside_the_first_step_is_counted_once():
     segment = steady([12.1] + [0.1] * 159, compiling=12.0)
 
     assert pytest.approx(12.0) == segment.overhead_seconds
 
 
-def test_a_late_recompilation_recurs_over_a_longer_run_as_the_logarithm_of_its_steps() -> None:
+def test_a_late_recompilation_recurs_over_a_longer_run_as_the_logarithm_of_its_steps():
     steps = [0.1] * 160
     steps[120] = 5.1
     short, long = steady(steps, full_run=160), steady(steps, full_run=160**2)
@@ -66,14 +66,14 @@ def test_a_late_recompilation_recurs_over_a_longer_run_as_the_logarithm_of_its_s
     assert pytest.approx([5.0, 10.0]) == [short.overhead_seconds, long.overhead_seconds]
 
 
-def test_a_full_run_shorter_than_the_segment_still_pays_a_recompilation_whole() -> None:
+def test_a_full_run_shorter_than_the_segment_still_pays_a_recompilation_whole():
     steps = [0.1] * 160
     steps[120] = 5.1
 
     assert pytest.approx(5.0) == steady(steps, full_run=50).overhead_seconds
 
 
-def test_a_straggler_below_the_spike_ratio_is_pulled_in_not_counted() -> None:
+def test_a_straggler_below_the_spike_ratio_is_pulled_in_not_counted():
     steps = noisy(160)
     steps[100] = 0.9
     segment = steady(steps)
@@ -82,7 +82,7 @@ def test_a_straggler_below_the_spike_ratio_is_pulled_in_not_counted() -> None:
     assert pytest.approx(0.1, rel=0.005) == segment.steady_step_seconds
 
 
-def test_a_full_run_is_overhead_and_steady_steps() -> None:
+def test_a_full_run_is_overhead_and_steady_steps():
     assert pytest.approx(12 + 1000 * 0.1) == steady([0.1] * 100, compiling=12).full_run_seconds(
         1000
     )
@@ -101,12 +101,12 @@ def test_a_full_run_is_overhead_and_steady_steps() -> None:
     ],
     ids=["short", "negative", "nan", "infinite", "no time", "empty", "only spikes"],
 )
-def test_a_segment_without_a_steady_state_has_none(steps: list[float]) -> None:
+def test_a_segment_without_a_steady_state_has_none(steps):
     assert analyse(steps, compile_seconds=0.0, baseline_median=0.1, full_run_steps=100) is None
 
 
 @given(seed=st.integers(0, 1000), power=st.integers(-10, 10))
-def test_another_unit_of_time_changes_seconds_only(seed: int, power: int) -> None:
+def test_another_unit_of_time_changes_seconds_only(seed, power):
     factor, steps = 2.0**power, [3.0, *noisy(99, seed=seed, noise=0.05)]
     segment = steady(steps)
     scaled = analyse(
@@ -125,12 +125,8 @@ def test_another_unit_of_time_changes_seconds_only(seed: int, power: int) -> Non
 
 
 @given(seed=st.integers(0, 1000), noise=st.floats(0, 0.1))
-def test_the_steady_step_lies_among_the_steps(seed: int, noise: float) -> None:
+def test_the_steady_step_lies_among_the_steps(seed, noise):
     steps = noisy(160, seed=seed, noise=noise)
 
     assert min(steps) <= steady(steps).steady_step_seconds * (1 + 1e-12)
     assert steady(steps).steady_step_seconds <= max(steps) * (1 + 1e-12)
-
-
-def test_the_figures_that_these_tests_go_by() -> None:
-    assert (40, 20) == (MIN_STEPS, MIN_WARM_UP)

@@ -15,51 +15,51 @@ degrees = st.one_of(st.integers(1, 500), st.floats(1, 500))
 
 
 @given(t=st.floats(-50, 50), df=degrees)
-def test_the_tail_agrees_with_scipy(t: float, df: float) -> None:
+def test_the_tail_agrees_with_scipy(t, df):
     # scipy itself is off by 2e-9 for t near zero and one degree of freedom.
     assert pytest.approx(stats.t.sf(t, df), rel=1e-10, abs=5e-9) == student.upper_tail(t, df)
 
 
 @pytest.mark.parametrize(("t", "df"), [(12.0, 3), (40.0, 10), (5.0, 200), (3.0, 1.5)])
-def test_far_tails_keep_their_digits(t: float, df: float) -> None:
+def test_far_tails_keep_their_digits(t, df):
     assert pytest.approx(stats.t.sf(t, df), rel=1e-10, abs=0) == student.upper_tail(t, df)
 
 
 @given(p=st.floats(1e-6, 1 - 1e-6), df=degrees)
-def test_the_quantile_agrees_with_scipy(p: float, df: float) -> None:
+def test_the_quantile_agrees_with_scipy(p, df):
     assert pytest.approx(stats.t.ppf(p, df), rel=1e-9, abs=1e-9) == student.quantile(p, df)
 
 
 @given(t=st.floats(0, 100), df=degrees)
-def test_both_tails_add_up_to_one(t: float, df: float) -> None:
+def test_both_tails_add_up_to_one(t, df):
     both = student.upper_tail(t, df) + student.upper_tail(-t, df)
 
     assert pytest.approx(1, abs=1e-12) == both
 
 
 @given(p=st.floats(1e-4, 0.4999), df=degrees)
-def test_the_quantile_undoes_the_tail(p: float, df: float) -> None:
+def test_the_quantile_undoes_the_tail(p, df):
     assert pytest.approx(p, rel=1e-9) == student.upper_tail(student.quantile(1 - p, df), df)
 
 
 @pytest.mark.parametrize(("t", "expected"), [(math.inf, 0.0), (-math.inf, 1.0), (0.0, 0.5)])
-def test_the_ends_and_the_middle_are_exact(t: float, expected: float) -> None:
+def test_the_ends_and_the_middle_are_exact(t, expected):
     assert expected == student.upper_tail(t, 3)
 
 
-def test_the_incomplete_beta_function_is_exact_at_both_ends() -> None:
+def test_the_incomplete_beta_function_is_exact_at_both_ends():
     ends = [student.incomplete_beta(2, 3, x, 1 - x) for x in (0.0, 1.0, -0.1, 1.1)]
 
     assert [0.0, 1.0, 0.0, 1.0] == ends
 
 
 @pytest.mark.parametrize("p", [0.0, 1.0, -0.1, math.nan])
-def test_an_impossible_probability_is_an_error(p: float) -> None:
+def test_an_impossible_probability_is_an_error(p):
     with pytest.raises(ValueError, match="0 < p < 1"):
         student.quantile(p, 5)
 
 
 @pytest.mark.parametrize(("t", "df"), [(1.0, 0), (1.0, -1), (math.nan, 5)])
-def test_no_degrees_of_freedom_or_no_number_is_an_error(t: float, df: float) -> None:
+def test_no_degrees_of_freedom_or_no_number_is_an_error(t, df):
     with pytest.raises(ValueError, match="df > 0"):
         student.upper_tail(t, df)

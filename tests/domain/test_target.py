@@ -63,7 +63,7 @@ def trial(
     return doc
 
 
-def test_an_arm_that_reaches_the_target_sooner_is_promoted_though_its_steps_are_as_long() -> None:
+def test_an_arm_that_reaches_the_target_sooner_is_promoted_though_its_steps_are_as_long():
     decision = judge(trial())
     speed = decision.speedup
 
@@ -94,9 +94,7 @@ def test_an_arm_that_reaches_the_target_sooner_is_promoted_though_its_steps_are_
     ],
     ids=["never", "missed once", "at once", "as late", "coarse", "no target", "same steps"],
 )
-def test_what_does_not_prove_an_earlier_target_promotes_nothing(
-    doc: dict[str, Any], code: str
-) -> None:
+def test_what_does_not_prove_an_earlier_target_promotes_nothing(doc, code):
     decision = judge(doc)
 
     assert decision.verdict is not Verdict.PROMOTE
@@ -104,7 +102,7 @@ def test_what_does_not_prove_an_earlier_target_promotes_nothing(
     assert decision.verdict is Verdict.INCONCLUSIVE or not code.startswith("target")
 
 
-def test_a_run_without_evaluations_has_no_time_to_the_target() -> None:
+def test_a_run_without_evaluations_has_no_time_to_the_target():
     doc = trial()
     del runs(doc)[0]["evaluations"]
 
@@ -112,7 +110,7 @@ def test_a_run_without_evaluations_has_no_time_to_the_target() -> None:
 
 
 @pytest.mark.parametrize("share", [1.0, 0.6])
-def test_an_arm_that_looks_more_often_may_see_the_target_by_chance(share: float) -> None:
+def test_an_arm_that_looks_more_often_may_see_the_target_by_chance(share):
     """Also where its runs end at the target, after fewer evaluations than the baseline's."""
     doc = trial()
     doc["quality"]["early_stopping"] = True
@@ -126,7 +124,7 @@ def test_an_arm_that_looks_more_often_may_see_the_target_by_chance(share: float)
 
 
 @pytest.mark.parametrize("longer", [1.05, 1.2])
-def test_whole_runs_that_go_on_at_the_target_may_not_cost_more(longer: float) -> None:
+def test_whole_runs_that_go_on_at_the_target_may_not_cost_more(longer):
     doc = trial()
     for run in runs(doc):
         run["wall_seconds"] = longer * WALL
@@ -137,14 +135,14 @@ def test_whole_runs_that_go_on_at_the_target_may_not_cost_more(longer: float) ->
 
 
 @pytest.mark.parametrize("reached", [2, 3])
-def test_three_runs_of_each_arm_have_to_reach_it(reached: int) -> None:
+def test_three_runs_of_each_arm_have_to_reach_it(reached):
     decision = judge(trial((*LATER[:reached], *[None] * (5 - reached))))
 
     assert (reached < 3) is ("target_few_runs" in codes(decision))
     assert (reached == 3) is (decision.verdict is Verdict.PROMOTE)
 
 
-def test_between_looks_nothing_is_proven() -> None:
+def test_between_looks_nothing_is_proven():
     """Blocks, which share the error of three looks elsewhere, prove nothing of a target."""
     doc = trial(LATER[:4], SOONER[:4])
     evidence = read_evidence(doc)
@@ -154,7 +152,7 @@ def test_between_looks_nothing_is_proven() -> None:
     assert (0.0, Agreement.UNPROVEN) == (seen.share, seen.agreement)
 
 
-def test_an_arm_that_varies_more_counts_by_its_own_spread_and_runs() -> None:
+def test_an_arm_that_varies_more_counts_by_its_own_spread_and_runs():
     wide = (250.0, 500.0, 950.0)
     evidence = read_evidence(trial(theirs=wide))
     (arm_of,) = evidence.candidates
@@ -165,7 +163,7 @@ def test_an_arm_that_varies_more_counts_by_its_own_spread_and_runs() -> None:
     assert whole.standard_error > stdev(math.log(one - 5) for one in wide) / math.sqrt(3)
 
 
-def test_the_lower_end_of_the_interval_has_to_exceed_the_bar() -> None:
+def test_the_lower_end_of_the_interval_has_to_exceed_the_bar():
     evidence = read_evidence(trial())
     (arm_of,) = evidence.candidates
     whole = estimate_whole_job(arm_of, evidence)
@@ -177,7 +175,7 @@ def test_the_lower_end_of_the_interval_has_to_exceed_the_bar() -> None:
     assert Agreement.UNPROVEN is confirm(arm_of, asked, whole).agreement
 
 
-def test_a_trial_that_cannot_reach_its_target_ends_before_its_quality_is_proven() -> None:
+def test_a_trial_that_cannot_reach_its_target_ends_before_its_quality_is_proven():
     doc = trial((None, None), (None, None))
     doc["quality"] |= {"margin": 0.0015, "history": []}
     decision = judge(doc)
@@ -186,7 +184,7 @@ def test_a_trial_that_cannot_reach_its_target_ends_before_its_quality_is_proven(
     assert {"target_unreached", "quality_needs_runs"} <= codes(decision)
 
 
-def test_a_baseline_run_that_misses_counts_until_its_last_evaluation() -> None:
+def test_a_baseline_run_that_misses_counts_until_its_last_evaluation():
     decision = judge(trial((*LATER[:4], None)))
     assert decision.speedup is not None
     logs = [math.log(one - 5) for one in (790.0, 800.0, 805.0, 810.0)]
@@ -196,7 +194,7 @@ def test_a_baseline_run_that_misses_counts_until_its_last_evaluation() -> None:
     assert pytest.approx(math.exp(expected)) == decision.speedup.estimate
 
 
-def test_page_comment_and_message_say_the_time_to_what() -> None:
+def test_page_comment_and_message_say_the_time_to_what():
     doc = trial()
     doc["plan"] = {"max_blocks": 6, "spent_usd": 1.0}
     for one in doc["arms"]:
@@ -211,7 +209,7 @@ def test_page_comment_and_message_say_the_time_to_what() -> None:
     assert "time to 0.9: 1.58x (1.47 to 1.71), from 5 full runs" == lines[0]
 
 
-def test_a_probation_watches_the_time_to_the_target() -> None:
+def test_a_probation_watches_the_time_to_the_target():
     doc = {**trial(), "phase": "probation", "promoted": "compile"}
     watch(doc, metric=0.95, wall_seconds=WALL, evaluations=evaluations(700.0, 5.0))
     watch(doc, metric=0.95, wall_seconds=WALL)

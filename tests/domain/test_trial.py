@@ -50,21 +50,21 @@ def run_full(doc: dict[str, Any], name: str, metric: float, *, mode: str = "shad
     arm(doc, name)["runs"][-1]["mode"] = mode
 
 
-def test_a_fast_candidate_is_sent_to_two_extra_runs_beside_production() -> None:
+def test_a_fast_candidate_is_sent_to_two_extra_runs_beside_production():
     step = next_step(trial("shadow"))
 
     assert ("quality", "shadow") == (step["stage"], step["mode"])
     assert [("compile", 17), ("compile", 18)] == requested(judge(trial("shadow")))
 
 
-def test_a_long_history_spares_the_trial_baseline_runs() -> None:
+def test_a_long_history_spares_the_trial_baseline_runs():
     doc = trial("shadow", history=20, plan={"production_beside": False})
     doc["quality"]["history_wall_seconds"] = [JOB] * 20
 
     assert [("compile", 17)] == requested(judge(doc))
 
 
-def test_extra_runs_go_on_to_the_next_look() -> None:
+def test_extra_runs_go_on_to_the_next_look():
     doc = trial("shadow")
     for value in sample(3, 2.5, 0.02):
         run_full(doc, "compile", value)
@@ -73,7 +73,7 @@ def test_extra_runs_go_on_to_the_next_look() -> None:
     assert [("compile", 20), ("compile", 21)] == requested(judge(doc))
 
 
-def test_seeds_that_were_used_are_not_requested_again() -> None:
+def test_seeds_that_were_used_are_not_requested_again():
     doc = trial("shadow")
     run_full(doc, "baseline", 2.5, mode="production")
     run_full(doc, "compile", 2.5)
@@ -83,14 +83,14 @@ def test_seeds_that_were_used_are_not_requested_again() -> None:
 
 
 @pytest.mark.parametrize(("history", "count"), [(0, 2), (4, 2), (5, 1), (20, 1)])
-def test_a_hybrid_trial_begins_with_one_or_two_extra_runs(history: int, count: int) -> None:
+def test_a_hybrid_trial_begins_with_one_or_two_extra_runs(history, count):
     step = next_step(trial("hybrid", history=history))
 
     assert "shadow" == step["mode"]
     assert count == sum(run["arm"] == "compile" for run in step["runs"])
 
 
-def test_a_hybrid_trial_then_takes_turns_in_production() -> None:
+def test_a_hybrid_trial_then_takes_turns_in_production():
     doc = trial("hybrid", history=5, sd=0.02)
     noisy = itertools.cycle([2.47, 2.47, 2.53, 2.53])
     first = next_step(doc)
@@ -111,7 +111,7 @@ def test_a_hybrid_trial_then_takes_turns_in_production() -> None:
 
 @pytest.mark.parametrize("mode", ["shadow", "hybrid", "canary"])
 @pytest.mark.parametrize("history", [5, 12])
-def test_a_look_waits_for_half_as_many_baseline_runs_of_today(mode: str, history: int) -> None:
+def test_a_look_waits_for_half_as_many_baseline_runs_of_today(mode, history):
     doc = trial(mode, history=history)
     for value in sample(3, 2.5, 0.003):
         run_full(doc, "compile", value)
@@ -125,9 +125,7 @@ def test_a_look_waits_for_half_as_many_baseline_runs_of_today(mode: str, history
 @pytest.mark.parametrize("mode", ["shadow", "hybrid", "canary"])
 @pytest.mark.parametrize("remaining", [4, 5, 6, 11])
 @pytest.mark.parametrize(("ours", "theirs"), [(2, 0), (2, 1), (3, 1), (1, 1), (0, 2), (5, 1)])
-def test_whatever_goes_on_asks_for_at_least_one_run(
-    mode: str, remaining: int, ours: int, theirs: int
-) -> None:
+def test_whatever_goes_on_asks_for_at_least_one_run(mode, remaining, ours, theirs):
     doc = trial(mode)
     doc["runs_remaining"] = remaining
     for name, count in (("compile", ours), ("baseline", theirs)):
@@ -140,7 +138,7 @@ def test_whatever_goes_on_asks_for_at_least_one_run(
         assert (step_of(decision) or {})["runs"]
 
 
-def test_the_greatest_saving_is_tested_first_and_alone() -> None:
+def test_the_greatest_saving_is_tested_first_and_alone():
     doc = document(speedup=1.3)
     add_candidate(doc, "faster", speedup=1.6)
     decision = judge(doc)
@@ -149,14 +147,14 @@ def test_the_greatest_saving_is_tested_first_and_alone() -> None:
     assert {"faster"} == {name for name, _ in requested(decision)} - {"baseline"}
 
 
-def test_a_cheaper_cluster_counts_as_a_saving_when_candidates_are_ordered() -> None:
+def test_a_cheaper_cluster_counts_as_a_saving_when_candidates_are_ordered():
     doc = document(speedup=1.5)
     add_candidate(doc, "cheap", speedup=1.4, usd_per_hour=0.7)
 
     assert "cheap" == judge(doc).candidate
 
 
-def test_the_second_candidate_is_tested_only_after_the_first_failed() -> None:
+def test_the_second_candidate_is_tested_only_after_the_first_failed():
     doc = document(speedup=1.3, metrics={"baseline": GOOD["baseline"], "compile": []})
     add_candidate(doc, "faster", speedup=1.6, metrics=WORSE["compile"])
     decision = judge(doc)
@@ -165,7 +163,7 @@ def test_the_second_candidate_is_tested_only_after_the_first_failed() -> None:
     assert {"quality_worse", "quality_needs_runs"} <= codes(decision)
 
 
-def test_a_trial_is_held_open_by_one_unproven_candidate_and_stays_off_when_all_failed() -> None:
+def test_a_trial_is_held_open_by_one_unproven_candidate_and_stays_off_when_all_failed():
     doc = document(speedup=1.3, metrics=WORSE)
     add_candidate(doc, "slow", speedup=0.8)
     all_failed = copy.deepcopy(doc)
@@ -179,9 +177,7 @@ def test_a_trial_is_held_open_by_one_unproven_candidate_and_stays_off_when_all_f
 
 
 @pytest.mark.parametrize(("slower", "verdict"), [(1.4, "continue"), (1.8, "inconclusive")])
-def test_whole_jobs_that_do_not_confirm_the_gate_cannot_promote(
-    slower: float, verdict: str
-) -> None:
+def test_whole_jobs_that_do_not_confirm_the_gate_cannot_promote(slower, verdict):
     """Node noise is given the chance to even out; what no noise explains ends the trial."""
     doc = document(metrics=GOOD)
     for run in runs(doc):
@@ -191,7 +187,7 @@ def test_whole_jobs_that_do_not_confirm_the_gate_cannot_promote(
     assert "full_run_disagrees" in codes(judge(doc))
 
 
-def test_whole_jobs_on_a_dearer_cluster_have_to_be_faster_by_its_price() -> None:
+def test_whole_jobs_on_a_dearer_cluster_have_to_be_faster_by_its_price():
     doc = document(speedup=1.8, metrics=GOOD)
     for run in runs(doc):
         run["wall_seconds"] = JOB / 1.3
@@ -202,7 +198,7 @@ def test_whole_jobs_on_a_dearer_cluster_have_to_be_faster_by_its_price() -> None
     assert "full_run_disagrees" in codes(judge(doc))
 
 
-def test_whole_jobs_conclusively_too_slow_end_the_trial_before_its_quality_is_known() -> None:
+def test_whole_jobs_conclusively_too_slow_end_the_trial_before_its_quality_is_known():
     doc = document(metrics={"baseline": GOOD["baseline"][:2], "compile": GOOD["compile"][:1]})
     runs(doc)[0]["wall_seconds"] *= 3
 
@@ -210,7 +206,7 @@ def test_whole_jobs_conclusively_too_slow_end_the_trial_before_its_quality_is_kn
     assert "full_run_disagrees" == judge(doc).reasons[0].code
 
 
-def test_past_wall_clocks_stand_in_for_a_baseline_that_was_not_timed() -> None:
+def test_past_wall_clocks_stand_in_for_a_baseline_that_was_not_timed():
     doc = document(metrics=GOOD)
     for run in runs(doc, "baseline"):
         run["wall_seconds"] = None

@@ -136,7 +136,7 @@ BROKEN: dict[str, tuple[str, Callable[[Document], object]]] = {
 
 
 @pytest.mark.parametrize("what", BROKEN)
-def test_what_is_not_like_for_like_is_invalid(good: Document, what: str) -> None:
+def test_what_is_not_like_for_like_is_invalid(good, what):
     code, change = BROKEN[what]
     change(good)
 
@@ -151,7 +151,7 @@ def test_what_is_not_like_for_like_is_invalid(good: Document, what: str) -> None
     ],
     ids=str,
 )  # fmt: skip
-def test_only_whole_extra_runs_with_one_result_are_copies(good: Document, keys: Document) -> None:
+def test_only_whole_extra_runs_with_one_result_are_copies(good, keys):
     first, second, *_ = runs(good)
     second.update({key: first[key] for key in ("seed", "metric", "wall_seconds")})
     for run in (first, second):
@@ -160,7 +160,7 @@ def test_only_whole_extra_runs_with_one_result_are_copies(good: Document, keys: 
     assert ("runs_repeated" in codes(judge(good))) == (not keys)
 
 
-def test_every_fault_is_reported_at_once(good: Document) -> None:
+def test_every_fault_is_reported_at_once(good):
     runs(good)[0].update(applied=False, initial_loss=9.0)
     runs(good)[1]["fingerprint"]["gpu"] = "other"
 
@@ -195,9 +195,7 @@ OF_IMAGES = {"image", "torch", "cuda", "transformers", "python"}
         ({"overrides": {}, "full_run_steps": 1000}, {"global_batch"}),
     ],
 )
-def test_a_change_explains_its_own_fingerprint_and_no_other(
-    good: Document, keys: Document, explained: set[str]
-) -> None:
+def test_a_change_explains_its_own_fingerprint_and_no_other(good, keys, explained):
     arm(good).update(keys)
 
     def invalid(key: str) -> bool:
@@ -217,9 +215,7 @@ def test_a_change_explains_its_own_fingerprint_and_no_other(
         ({"compiler": "torch_compile"}, False), ({"hyperparameters": {"dropout": 0.0}}, False),
     ],
 )  # fmt: skip
-def test_other_nodes_are_fair_only_where_the_change_needs_them(
-    good: Document, overrides: Document, own: bool
-) -> None:
+def test_other_nodes_are_fair_only_where_the_change_needs_them(good, overrides, own):
     arm(good)["overrides"] = overrides
     for run in runs(good, stage="speed"):
         run["node"] = "elsewhere"
@@ -238,9 +234,7 @@ def test_other_nodes_are_fair_only_where_the_change_needs_them(
         as_recorded_where_one_batch_size_counts_for_all_arms,
     ],
 )  # fmt: skip
-def test_what_the_change_explains_is_valid(
-    good: Document, change: Callable[[Document], object]
-) -> None:
+def test_what_the_change_explains_is_valid(good, change):
     change(good)
     decision = judge(good)
 
@@ -251,9 +245,7 @@ def test_what_the_change_explains_is_valid(
 
 
 @pytest.mark.parametrize("with_losses", [True, False])
-def test_arms_that_start_from_other_weights_of_one_seed_are_invalid(
-    good: Document, *, with_losses: bool
-) -> None:
+def test_arms_that_start_from_other_weights_of_one_seed_are_invalid(good, *, with_losses):
     for name in ("baseline", "compile"):
         for run in runs(good, name):
             run["initial_weights_sha256"] = f"w{run['seed']}"
@@ -277,8 +269,8 @@ def test_arms_that_start_from_other_weights_of_one_seed_are_invalid(
     ],
 )  # fmt: skip
 def test_a_change_may_explain_another_first_loss_and_other_weights(
-    good: Document, overrides: Document, *, loss: bool, weights: bool
-) -> None:
+    good, overrides, *, loss, weights
+):
     arm(good)["overrides"] = overrides
     runs(good)[0]["initial_loss"] = 3.5
     for name in ("baseline", "compile"):
@@ -294,8 +286,8 @@ def test_a_change_may_explain_another_first_loss_and_other_weights(
 @pytest.mark.parametrize("without_loss", ["baseline", "compile"])
 @pytest.mark.parametrize("with_fingerprints", [True, False])
 def test_an_unknown_start_is_reported_where_runs_claim_what_they_are(
-    good: Document, without_loss: str, *, with_fingerprints: bool
-) -> None:
+    good, without_loss, *, with_fingerprints
+):
     for run in runs(good, without_loss):
         run["initial_loss"] = None
     if not with_fingerprints:
@@ -308,7 +300,7 @@ def test_an_unknown_start_is_reported_where_runs_claim_what_they_are(
     assert with_fingerprints == ("start_unknown" == decision.reasons[-1].code)
 
 
-def test_a_failed_run_need_not_prove_anything(good: Document) -> None:
+def test_a_failed_run_need_not_prove_anything(good):
     runs(good)[-1].update(finished=False, metric=None, applied=None)
 
     assert {"candidate_crashed"} <= codes(judge(good))
@@ -352,15 +344,13 @@ def canary() -> Document:
         "it did not finish",
     ],
 )
-def test_production_may_change_in_data_and_driver_alone(
-    canary: Document, change: Callable[[Document], object], *, valid: bool
-) -> None:
+def test_production_may_change_in_data_and_driver_alone(canary, change, *, valid):
     change(runs(canary)[-1])
 
     assert ({"arms_differ"} == codes(judge(canary))) == (not valid)
 
 
-def test_runs_of_one_seed_start_alike_only_where_they_had_the_same_data(canary: Document) -> None:
+def test_runs_of_one_seed_start_alike_only_where_they_had_the_same_data(canary):
     ours, theirs = runs(canary)[-1], runs(canary, "baseline")[0]
     ours.update(seed=theirs["seed"], initial_loss=theirs["initial_loss"] * 2)
     assert Verdict.PROMOTE == judge(canary).verdict
@@ -370,9 +360,7 @@ def test_runs_of_one_seed_start_alike_only_where_they_had_the_same_data(canary: 
 
 
 @pytest.mark.parametrize(("asked", "reported"), [("canary", False), ("hybrid", True)])
-def test_a_mode_that_policy_did_not_ask_for_is_reported(
-    canary: Document, asked: str, *, reported: bool
-) -> None:
+def test_a_mode_that_policy_did_not_ask_for_is_reported(canary, asked, *, reported):
     canary["plan"] = {"asked_quality_runs": asked, "runs_as_shadow_because": "not registered"}
     messages = [r.message for r in judge(canary).reasons if r.code == "runs_as_shadow"]
 
@@ -380,7 +368,7 @@ def test_a_mode_that_policy_did_not_ask_for_is_reported(
     assert not messages or "not registered" in messages[0]
 
 
-def test_in_production_the_image_may_change() -> None:
+def test_in_production_the_image_may_change():
     doc = watch(probation_document(), fingerprint={"torch": "newer"})
 
     assert Verdict.CONTINUE == judge(doc).verdict
@@ -390,9 +378,7 @@ def test_in_production_the_image_may_change() -> None:
     ("applied", "verdict"),
     [((False,), "invalid"), ((True, False, False), "invalid"), ((True, True, False), "continue")],
 )
-def test_production_runs_without_the_change_are_left_out_unless_most_are(
-    applied: tuple[bool, ...], verdict: str
-) -> None:
+def test_production_runs_without_the_change_are_left_out_unless_most_are(applied, verdict):
     doc = probation_document()
     for one in applied:
         watch(doc, applied=one)
@@ -403,7 +389,7 @@ def test_production_runs_without_the_change_are_left_out_unless_most_are(
     assert (verdict == "continue") == ("probation_goes_on" in codes(decision))
 
 
-def test_copies_of_one_production_run_are_invalid() -> None:
+def test_copies_of_one_production_run_are_invalid():
     doc = watch(probation_document())
     arm(doc)["runs"] += [copy.deepcopy(runs(doc, stage="probation")[0]) for _ in range(12)]
 
@@ -411,13 +397,13 @@ def test_copies_of_one_production_run_are_invalid() -> None:
 
 
 @pytest.mark.parametrize("promoted", [None, "baseline", "unknown"])
-def test_a_probation_that_names_no_candidate_is_bad_input(promoted: str | None) -> None:
+def test_a_probation_that_names_no_candidate_is_bad_input(promoted):
     with pytest.raises(InvalidEvidenceError, match="promoted"):
         judge({**probation_document(), "promoted": promoted})
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), "0.9", True, 1e300])
-def test_a_metric_that_is_not_a_number_is_bad_input(good: Document, value: object) -> None:
+def test_a_metric_that_is_not_a_number_is_bad_input(good, value):
     arm(good)["runs"].append({**quality_run(9, 99, 0.0, 60.0), "metric": value})
 
     with pytest.raises(InvalidEvidenceError, match="metric"):
@@ -425,7 +411,7 @@ def test_a_metric_that_is_not_a_number_is_bad_input(good: Document, value: objec
 
 
 @pytest.mark.parametrize("names", [["baseline"], ["compile", "b"], ["baseline"] * 2])
-def test_arms_are_one_baseline_and_candidates(names: list[str]) -> None:
+def test_arms_are_one_baseline_and_candidates(names):
     doc = document()
     doc["arms"] = [{"name": name, "runs": []} for name in names]
 

@@ -34,9 +34,7 @@ def in_turn(doc: Document) -> list[Document]:
 
 @pytest.mark.parametrize("recorded_data", [True, False])
 @pytest.mark.parametrize("growth", [0.9, 1.0, 1.04, 1.12])
-def test_on_other_data_jobs_are_compared_at_equal_steps(
-    good: Document, growth: float, recorded_data: bool
-) -> None:
+def test_on_other_data_jobs_are_compared_at_equal_steps(good, growth, recorded_data):
     """Production's data grow or shrink with every run: the arms' steps with them."""
     before = judge(good)
     for number, run in enumerate(in_turn(good)):
@@ -51,9 +49,7 @@ def test_on_other_data_jobs_are_compared_at_equal_steps(
 
 
 @pytest.mark.parametrize("growth", [0.6, 1.2, 2.0])
-def test_a_baseline_that_has_grown_in_production_makes_no_candidate_fast(
-    good: Document, growth: float
-) -> None:
+def test_a_baseline_that_has_grown_in_production_makes_no_candidate_fast(good, growth):
     before = judge(good)
     for number in range(6):
         late = copy.deepcopy(runs(good, "baseline")[number % 3])
@@ -67,9 +63,7 @@ def test_a_baseline_that_has_grown_in_production_makes_no_candidate_fast(
 
 
 @pytest.mark.parametrize(("share", "data"), [(0.91, True), (0.91, False)])
-def test_a_candidate_that_does_less_on_other_data_is_not_faster(
-    good: Document, share: float, data: bool
-) -> None:
+def test_a_candidate_that_does_less_on_other_data_is_not_faster(good, share, data):
     before = judge(good)
     for run in in_turn(good):
         on_own_data(run, PLANNED)
@@ -83,7 +77,7 @@ def test_a_candidate_that_does_less_on_other_data_is_not_faster(
     assert decision.speedup.estimate == pytest.approx(before.speedup.estimate, rel=0.02)
 
 
-def test_more_steps_than_the_runs_beside_it_make_nothing_faster(good: Document) -> None:
+def test_more_steps_than_the_runs_beside_it_make_nothing_faster(good):
     before = judge(good)
     for run in in_turn(good):
         on_own_data(run, PLANNED)
@@ -95,7 +89,7 @@ def test_more_steps_than_the_runs_beside_it_make_nothing_faster(good: Document) 
     assert decision.speedup.estimate <= 1.03 * before.speedup.estimate
 
 
-def test_seconds_that_no_step_explains_are_scaled_with_the_steps(good: Document) -> None:
+def test_seconds_that_no_step_explains_are_scaled_with_the_steps(good):
     """Fewer steps on other data, most of their seconds left out of the lines."""
     before = judge(good)
     for run in in_turn(good):
@@ -121,9 +115,7 @@ def test_seconds_that_no_step_explains_are_scaled_with_the_steps(good: Document)
         (4.0, 4.0, 22.5),
     ],
 )
-def test_seconds_within_steps_are_scaled_and_no_others(
-    good: Document, lines: float, said: float | None, inside: float
-) -> None:
+def test_seconds_within_steps_are_scaled_and_no_others(good, lines, said, inside):
     for run in in_turn(good):
         on_own_data(run, PLANNED)
     runs(good, "baseline")[1]["wall_seconds"] += 20
@@ -138,7 +130,7 @@ def test_seconds_within_steps_are_scaled_and_no_others(
     assert seconds == pytest.approx(50 - inside + inside / 0.91)
 
 
-def test_figures_of_a_step_lie_in_between_those_of_the_runs_beside_it(good: Document) -> None:
+def test_figures_of_a_step_lie_in_between_those_of_the_runs_beside_it(good):
     samples = {"baseline": (32.0, 33.6, 32.0), "compile": (32.8, 32.8, 32.0)}
     for run in in_turn(good):
         on_own_data(run, PLANNED)
@@ -150,9 +142,7 @@ def test_figures_of_a_step_lie_in_between_those_of_the_runs_beside_it(good: Docu
 
 
 @pytest.mark.parametrize("share", [0.5, 0.89])
-def test_a_candidate_that_does_much_less_on_other_data_is_not_judged(
-    good: Document, share: float
-) -> None:
+def test_a_candidate_that_does_much_less_on_other_data_is_not_judged(good, share):
     for run in in_turn(good):
         on_own_data(run, PLANNED)
     for run in runs(good):

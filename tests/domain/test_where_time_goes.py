@@ -65,7 +65,7 @@ def rows(found: WhereTimeGoes | None) -> list[tuple[Any, ...]]:
     ]  # fmt: skip
 
 
-def test_the_largest_differences_come_first_with_the_kernel_that_moved_most_that_way() -> None:
+def test_the_largest_differences_come_first_with_the_kernel_that_moved_most_that_way():
     found = compared([EAGER], [COMPILED])
 
     assert [
@@ -81,7 +81,7 @@ def test_the_largest_differences_come_first_with_the_kernel_that_moved_most_that
     assert (0.002, 0.001) == (by_graph["graph 0/0", "pointwise"], by_graph["eager", "pointwise"])
 
 
-def test_of_several_blocks_the_middle_one_counts_and_of_many_classes_five() -> None:
+def test_of_several_blocks_the_middle_one_counts_and_of_many_classes_five():
     slow = profile(*(("eager", kind, 90.0, "x") for kind in ("matmul", "pointwise", "idle")))
     assert rows(compared([EAGER], [COMPILED])) == rows(
         compared([EAGER, EAGER, EAGER], [COMPILED, slow, COMPILED])
@@ -91,7 +91,7 @@ def test_of_several_blocks_the_middle_one_counts_and_of_many_classes_five() -> N
     assert ["matmul", "kind 7", "pointwise", "kind 6", "kind 5"] == [one[0] for one in found]
 
 
-def test_a_step_of_twice_the_samples_is_scaled_to_the_baselines() -> None:
+def test_a_step_of_twice_the_samples_is_scaled_to_the_baselines():
     found = rows(compared([EAGER], [COMPILED], samples_per_step=64))
 
     assert ("matmul", 8.0, 3.5) == (found[1][0], *found[1][4:6])
@@ -113,7 +113,7 @@ def test_a_step_of_twice_the_samples_is_scaled_to_the_baselines() -> None:
         ({"schema": 1, "absent": "time_exceeded"}, "time_exceeded"),
     ],
 )
-def test_a_broken_profile_is_none_and_named(broken: object, code: str) -> None:
+def test_a_broken_profile_is_none_and_named(broken, code):
     found = compared([EAGER, EAGER], [COMPILED, broken])
     alone = compared([EAGER], [broken])
 
@@ -124,7 +124,7 @@ def test_a_broken_profile_is_none_and_named(broken: object, code: str) -> None:
     assert ((), 0, {code: 1}) == (alone.differences, alone.blocks, alone.missing["compile"])
 
 
-def test_without_any_profile_there_is_nothing_to_say() -> None:
+def test_without_any_profile_there_is_nothing_to_say():
     half = compared([EAGER], [None])
     later = compared([EAGER, None], [COMPILED, None])
 

@@ -67,7 +67,7 @@ def speedup(decision: Decision) -> dict[str, Any]:
     return figures
 
 
-def test_short_blocks_that_whole_jobs_do_not_confirm_promote_nothing() -> None:
+def test_short_blocks_that_whole_jobs_do_not_confirm_promote_nothing():
     """Judge 1.2.0 promoted this as 1.43x, with a saving of -$98 to $269 a year beside it."""
     decision = judge(demo_production())
     money = decision.saving.interval_usd_per_year if decision.saving else [0, 0]
@@ -79,7 +79,7 @@ def test_short_blocks_that_whole_jobs_do_not_confirm_promote_nothing() -> None:
     assert "saving_unproven" == decision.reasons[0].code
 
 
-def test_the_headline_the_time_and_the_money_are_one_figure() -> None:
+def test_the_headline_the_time_and_the_money_are_one_figure():
     decision = judge(demo_production())
     saving, figures = write(decision.saving), speedup(decision)
     base = saving["usd_per_run_baseline"]
@@ -92,7 +92,7 @@ def test_the_headline_the_time_and_the_money_are_one_figure() -> None:
     )
 
 
-def test_the_combination_is_that_of_two_sources_by_hand() -> None:
+def test_the_combination_is_that_of_two_sources_by_hand():
     doc = timed(document(metrics=GOOD), around(65, 0.05), around(47, 0.05))
     doc["quality"].update(history=[2.5] * 6, history_wall_seconds=around(66, 0.05, 6))
     evidence = read_evidence(doc)
@@ -118,7 +118,7 @@ def test_the_combination_is_that_of_two_sources_by_hand() -> None:
     assert pytest.approx(shares[1]) == whole.weight
 
 
-def test_before_full_runs_only_the_prediction_counts_with_what_it_may_miss() -> None:
+def test_before_full_runs_only_the_prediction_counts_with_what_it_may_miss():
     whole = estimate(document())
     predicted = whole.predicted
     assert predicted is not None
@@ -128,7 +128,7 @@ def test_before_full_runs_only_the_prediction_counts_with_what_it_may_miss() -> 
     assert pytest.approx(predicted.variance + whole_job.UNSEEN_SD**2) == whole.standard_error**2
 
 
-def test_the_more_sources_disagree_the_less_the_blocks_count() -> None:
+def test_the_more_sources_disagree_the_less_the_blocks_count():
     weights, wide = [], []
     for ratio in (1.35, 1.25, 1.15, 1.1):
         whole = estimate(timed(document(metrics=GOOD), around(65, 0.02), around(65 / ratio, 0.02)))
@@ -140,14 +140,14 @@ def test_the_more_sources_disagree_the_less_the_blocks_count() -> None:
     assert whole.speedup == pytest.approx(1.1, rel=0.03)
 
 
-def test_several_candidates_share_the_error_of_the_interval() -> None:
+def test_several_candidates_share_the_error_of_the_interval():
     doc = document(metrics=GOOD)
     one, two = estimate(doc), estimate(doc, candidates=2)
 
     assert two.interval[0] < one.interval[0] < one.interval[1] < two.interval[1]
 
 
-def test_start_up_that_full_runs_recorded_is_in_the_prediction() -> None:
+def test_start_up_that_full_runs_recorded_is_in_the_prediction():
     doc = document(metrics=GOOD)
     without = estimate(copy.deepcopy(doc)).predicted
     for name in ("baseline", "compile"):
@@ -161,7 +161,7 @@ def test_start_up_that_full_runs_recorded_is_in_the_prediction() -> None:
     assert pytest.approx(expected, abs=0.02) == known.log
 
 
-def test_jobs_that_stop_early_are_compared_at_equal_steps() -> None:
+def test_jobs_that_stop_early_are_compared_at_equal_steps():
     """Three of the candidate's jobs stop at half the way: that is no speed-up of the compiler."""
     doc = timed(document(metrics=GOOD), [70.0] * 3, [10 + 25.0] * 3)
     for run in runs(doc):
@@ -176,7 +176,7 @@ def test_jobs_that_stop_early_are_compared_at_equal_steps() -> None:
     assert pytest.approx(math.log(70 / (10 + 50))) == scaled.log
 
 
-def test_noise_of_the_wall_clock_is_estimated_and_not_assumed() -> None:
+def test_noise_of_the_wall_clock_is_estimated_and_not_assumed():
     """Run length varies by 25 %: one long job of a good candidate does not end its trial."""
     doc = document(metrics={"baseline": GOOD["baseline"], "compile": GOOD["compile"][:1]})
     doc["quality"].update(history=[2.5] * 8, history_wall_seconds=around(65, 0.25, 8))
@@ -186,9 +186,7 @@ def test_noise_of_the_wall_clock_is_estimated_and_not_assumed() -> None:
 
 
 @given(st.lists(st.lists(st.floats(-1, 1), max_size=5), max_size=3), st.floats(0.01, 0.2))
-def test_a_moderated_variance_lies_between_prior_and_data(
-    groups: list[list[float]], prior: float
-) -> None:
+def test_a_moderated_variance_lies_between_prior_and_data(groups, prior):
     df = sum(max(len(group) - 1, 0) for group in groups)
     pooled = sum(np.var(group) * len(group) for group in groups if group) / df if df else prior**2
     variance, total = moderated(groups, prior)
@@ -198,7 +196,7 @@ def test_a_moderated_variance_lies_between_prior_and_data(
     assert variance <= max(prior**2, pooled) * (1 + 1e-9) + 1e-12
 
 
-def test_the_interval_covers_whole_jobs_whose_blocks_are_off() -> None:
+def test_the_interval_covers_whole_jobs_whose_blocks_are_off():
     """Blocks miss by N(0, 0.02), nodes by 4 %: a true ratio below it in at most 3 %."""
     rng, below, trials = np.random.default_rng(3), 0, 400
     for _ in range(trials):
@@ -215,7 +213,7 @@ def test_the_interval_covers_whole_jobs_whose_blocks_are_off() -> None:
     assert below / trials <= 0.03
 
 
-def test_rare_slow_steps_that_no_compiler_shortens_lower_the_prediction() -> None:
+def test_rare_slow_steps_that_no_compiler_shortens_lower_the_prediction():
     """A data stall of 5 steps in every 100 takes a tenth of both arms' time."""
     doc = document(blocks=3, compile_seconds=0.0)
     before = estimate(copy.deepcopy(doc)).speedup
@@ -230,7 +228,7 @@ def test_rare_slow_steps_that_no_compiler_shortens_lower_the_prediction() -> Non
     assert estimate(doc).speedup == pytest.approx((60 + lost) / (60 / 1.4 + lost), rel=0.03)
 
 
-def test_steps_that_are_merely_counted_otherwise_are_no_early_stop() -> None:
+def test_steps_that_are_merely_counted_otherwise_are_no_early_stop():
     """All jobs do half the planned steps: declared otherwise, but comparable as they are."""
     doc = timed(document(metrics=GOOD), around(65, 0.02), around(47, 0.02))
     doc["quality"].update(history=[2.5] * 6, history_wall_seconds=around(66, 0.02, 6))

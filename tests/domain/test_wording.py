@@ -20,19 +20,17 @@ TEMPLATE = "{name}: {usd:money}[ in {runs:plural run}][ ({share:percent}{sure:if
          "a: $12.50 in 1 run, [{usd}]."),
     ],
 )  # fmt: skip
-def test_a_part_in_brackets_stands_only_with_all_of_its_values(
-    values: dict[str, object], expected: str
-) -> None:
+def test_a_part_in_brackets_stands_only_with_all_of_its_values(values, expected):
     assert expected == fill(TEMPLATE, {"name": "a", "usd": 12.5, **values})
 
 
-def test_a_template_names_its_values_and_lacks_none_silently() -> None:
+def test_a_template_names_its_values_and_lacks_none_silently():
     assert {"name", "usd", "runs", "share", "sure", "note"} == names(TEMPLATE)
     with pytest.raises(KeyError, match="usd"):
         fill("{usd:money}", {})
 
 
-def test_a_unit_and_a_format_of_python_itself_are_no_names_of_ours() -> None:
+def test_a_unit_and_a_format_of_python_itself_are_no_names_of_ours():
     assert "2.50 and 7 further runs" == fill(
         "{a:.2f} and {b:plural further run}", {"a": 2.5, "b": 7}
     )

@@ -223,12 +223,12 @@ LESS: dict[str, Change] = {
 }  # fmt: skip
 
 
-def test_equal_work_promotes(good: Document) -> None:
+def test_equal_work_promotes(good):
     assert Verdict.PROMOTE is judge(good).verdict
 
 
 @pytest.mark.parametrize("what", LESS)
-def test_a_candidate_that_does_less_is_not_judged(good: Document, what: str) -> None:
+def test_a_candidate_that_does_less_is_not_judged(good, what):
     LESS[what](good)
     decision = judge(good)
 
@@ -237,8 +237,8 @@ def test_a_candidate_that_does_less_is_not_judged(good: Document, what: str) -> 
 
 
 def test_the_reason_names_the_steps_that_were_done_and_those_that_are_the_same_work(
-    good: Document,
-) -> None:
+    good,
+):
     less(0.5)(good)
 
     assert "a full run of compile did 1,000 steps, where 2,000 are" in words(judge(good))
@@ -338,7 +338,7 @@ OTHER_WALLS = {"a slower candidate": WALLS / 4}
 
 
 @pytest.mark.parametrize("what", EQUAL)
-def test_work_that_is_equal_but_for_chance_is_judged(good: Document, what: str) -> None:
+def test_work_that_is_equal_but_for_chance_is_judged(good, what):
     EQUAL[what](good)
     decision = judge(good)
 
@@ -366,9 +366,7 @@ def test_work_that_is_equal_but_for_chance_is_judged(good: Document, what: str) 
         (full("samples_per_step", 16.0), False),
     ],
 )
-def test_only_steps_may_differ_where_a_script_decides_when_to_stop(
-    good: Document, change: Change, equal: bool
-) -> None:
+def test_only_steps_may_differ_where_a_script_decides_when_to_stop(good, change, equal):
     good["quality"]["early_stopping"] = True
     change(good)
     decision = judge(good)
@@ -379,7 +377,7 @@ def test_only_steps_may_differ_where_a_script_decides_when_to_stop(
         assert decision.speedup.measured.estimate == pytest.approx(WALLS, rel=0.1)
 
 
-def test_whole_jobs_faster_than_the_blocks_leave_possible_do_not_promote(good: Document) -> None:
+def test_whole_jobs_faster_than_the_blocks_leave_possible_do_not_promote(good):
     """All is said to be done, in a third of the time: somebody's word of it is false."""
     for run in runs(good):
         run["wall_seconds"] /= 3
@@ -394,7 +392,7 @@ def test_whole_jobs_faster_than_the_blocks_leave_possible_do_not_promote(good: D
 @pytest.mark.parametrize(
     ("key", "value"), [("steps", -1), ("steps", 2.5), ("samples_per_step", "many"), ("steps", None)]
 )
-def test_work_that_is_no_figure_is_refused(good: Document, key: str, value: object) -> None:
+def test_work_that_is_no_figure_is_refused(good, key, value):
     runs(good)[0]["work"][key] = value
 
     with pytest.raises(InvalidEvidenceError, match=rf"work\.{key}"):
@@ -411,7 +409,7 @@ def watched(count: int, *, steps: int, wall: float) -> Document:
     return doc
 
 
-def test_production_runs_that_do_less_are_not_watched_for_speed() -> None:
+def test_production_runs_that_do_less_are_not_watched_for_speed():
     runs_of_12 = watched(12, steps=PLANNED, wall=MINE_WALL)
     shorter = watched(12, steps=PLANNED // 2, wall=MINE_WALL / 2)
     decision = judge(shorter)
@@ -427,7 +425,7 @@ def test_production_runs_that_do_less_are_not_watched_for_speed() -> None:
     assert decision.speedup.estimate == pytest.approx(1.4, rel=0.05)
 
 
-def test_a_worse_metric_of_a_shorter_production_run_still_reverts() -> None:
+def test_a_worse_metric_of_a_shorter_production_run_still_reverts():
     doc = watched(0, steps=PLANNED, wall=MINE_WALL)
     made = {**WORK, "steps": 1000}
     for _ in range(4):
@@ -441,9 +439,7 @@ def test_a_worse_metric_of_a_shorter_production_run_still_reverts() -> None:
     ("seconds", "allowed"), [(120_000, 6_000), (3_000, 180), (1_200, 120), (400, 60)]
 )
 @pytest.mark.parametrize(("more", "equal"), [(-1, True), (1, False)])
-def test_a_long_job_may_leave_more_seconds_out(
-    good: Document, seconds: float, allowed: float, more: float, equal: bool
-) -> None:
+def test_a_long_job_may_leave_more_seconds_out(good, seconds, allowed, more, equal):
     """Beyond the baseline's 40 s: 5 %, 180 s, of short jobs a tenth, always a minute."""
     for who in ("baseline", "compile"):
         left_out = 40 if who == "baseline" else 40 + allowed + more

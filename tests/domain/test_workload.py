@@ -41,7 +41,7 @@ def changed(path: str, value: Any) -> dict[str, Any]:
     return document
 
 
-def test_defaults_are_the_contracts() -> None:
+def test_defaults_are_the_contracts():
     workload = parse_workload(WORKLOAD)
 
     policy = Policy(
@@ -57,7 +57,7 @@ def test_defaults_are_the_contracts() -> None:
 TOP5 = {"metric": "top5", "goal": "maximize", "margin": 0.01}
 
 
-def test_guardrails_and_signals_are_read_and_written_only_where_there_are_any() -> None:
+def test_guardrails_and_signals_are_read_and_written_only_where_there_are_any():
     gap = {"metric": "gap", "goal": "minimize", "margin": 0.1, "history": [0.2]}
     workload = parse_workload(changed("quality", {**WORKLOAD["quality"], "guardrails": [TOP5],
                                                   "signals": [gap]}))  # fmt: skip
@@ -82,16 +82,14 @@ def test_guardrails_and_signals_are_read_and_written_only_where_there_are_any() 
         ("guardrails", [{"metric": "top5", "margin": 1}], "quality.guardrails[0].goal"),
     ],
 )
-def test_a_guardrail_that_says_nothing_of_its_own_is_refused(
-    key: str, listed: list[Any], field: str
-) -> None:
+def test_a_guardrail_that_says_nothing_of_its_own_is_refused(key, listed, field):
     with pytest.raises(InvalidInputError) as caught:
         parse_workload(changed(f"quality.{key}", listed))
 
     assert [field] == [one.field for one in caught.value.each]
 
 
-def test_a_parsed_workload_reads_back_as_itself() -> None:
+def test_a_parsed_workload_reads_back_as_itself():
     workload = parse_workload(changed("candidates", [{"name": "fp8", "precision": "fp8"}]))
 
     assert workload == parse_workload(workload.to_dict())
@@ -138,9 +136,7 @@ def test_a_parsed_workload_reads_back_as_itself() -> None:
         ("training", None, "training", "key: value"),
     ],
 )  # fmt: skip
-def test_a_wrong_value_names_the_field_and_the_fix(
-    path: str, value: Any, field: str, fix: str
-) -> None:
+def test_a_wrong_value_names_the_field_and_the_fix(path, value, field, fix):
     with pytest.raises(InvalidInputError) as caught:
         parse_workload(changed(path, value))
 
@@ -148,7 +144,7 @@ def test_a_wrong_value_names_the_field_and_the_fix(
     assert fix in str(caught.value)
 
 
-def test_every_section_says_what_is_wrong_with_it() -> None:
+def test_every_section_says_what_is_wrong_with_it():
     document = {"schema": 1, "framework": {"name": "pytorch"}, "training": [], "colour": "red"}
 
     with pytest.raises(InvalidInputError) as caught:
@@ -161,7 +157,7 @@ def test_every_section_says_what_is_wrong_with_it() -> None:
     assert len(fields) == len(str(caught.value).splitlines()) - 1
 
 
-def test_what_sections_mean_together_is_asked_of_sound_ones_only() -> None:
+def test_what_sections_mean_together_is_asked_of_sound_ones_only():
     document = changed("schedule.run_hours", 20)
     with pytest.raises(InvalidInputError, match=r"is above training\.max_runtime_hours"):
         parse_workload(document)
@@ -173,7 +169,7 @@ def test_what_sections_mean_together_is_asked_of_sound_ones_only() -> None:
 
 
 @pytest.mark.parametrize("path", ["name", "quality.margin", "schedule.run_hours", "shapes.static"])
-def test_a_missing_key_is_named(path: str) -> None:
+def test_a_missing_key_is_named(path):
     document = copy.deepcopy(WORKLOAD)
     *parents, last = path.split(".")
     target = document
@@ -197,9 +193,7 @@ JSON = st.recursive(
 
 
 @given(data=st.data(), value=JSON)
-def test_any_broken_document_is_refused_or_read_never_a_traceback(
-    data: st.DataObject, value: Any
-) -> None:
+def test_any_broken_document_is_refused_or_read_never_a_traceback(data, value):
     document = copy.deepcopy(WORKLOAD)
     section = data.draw(
         st.sampled_from(["", *[k for k, v in document.items() if isinstance(v, dict)]])
@@ -234,12 +228,12 @@ WRONG_SCHEDULES = [
 
 
 @pytest.mark.parametrize("expression", SCHEDULES)
-def test_a_sound_schedule_has_no_problem(expression: str) -> None:
+def test_a_sound_schedule_has_no_problem(expression):
     assert schedule_problem(expression) is None
 
 
 @pytest.mark.parametrize("expression", WRONG_SCHEDULES)
-def test_a_wrong_schedule_has_a_problem_and_a_fix(expression: str) -> None:
+def test_a_wrong_schedule_has_a_problem_and_a_fix(expression):
     assert all(schedule_problem(expression) or ("",))
 
 
@@ -249,25 +243,25 @@ def test_a_wrong_schedule_has_a_problem_and_a_fix(expression: str) -> None:
         lambda fields: f"cron({' '.join(fields)})"
     )
 )
-def test_any_text_has_an_answer(text: str) -> None:
+def test_any_text_has_an_answer(text):
     schedule_problem(text)
 
 
 @pytest.mark.parametrize(
     "zone", ["UTC", "Europe/Berlin", "America/Argentina/Buenos_Aires", "Etc/GMT+5", "Asia/Kolkata"]
 )
-def test_a_cron_may_be_read_in_any_zone(zone: str) -> None:
+def test_a_cron_may_be_read_in_any_zone(zone):
     assert timezone_problem(zone, "cron(0 3 * * ? *)") is None
 
 
 @pytest.mark.parametrize("zone", ["", "+02:00", "Europe/", "Europe/Berlin;", "a/b/c/d", "Türkiye"])
-def test_other_text_is_not_a_time_zone(zone: str) -> None:
+def test_other_text_is_not_a_time_zone(zone):
     _, fix = timezone_problem(zone, "cron(0 3 * * ? *)") or ("", "")
 
     assert "Europe/Berlin" in fix
 
 
 @pytest.mark.parametrize("expression", [None, "rate(7 days)"])
-def test_a_time_zone_needs_a_cron(expression: str | None) -> None:
+def test_a_time_zone_needs_a_cron(expression):
     assert timezone_problem("Europe/Berlin", expression) is not None
     assert timezone_problem("UTC", expression) is None

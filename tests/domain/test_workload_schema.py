@@ -37,11 +37,11 @@ def is_read(document: Any) -> bool:
     return True
 
 
-def test_the_stored_schema_is_todays() -> None:
+def test_the_stored_schema_is_todays():
     assert schema_text() == SCHEMA.read_text(), "write it anew: python -m tools.docs"
 
 
-def test_every_key_has_a_meaning() -> None:
+def test_every_key_has_a_meaning():
     keys = list(keys_within(Workload))
 
     assert {"alpha", "batch_size", "uri", "instance_groups"} <= {name for name, _ in keys}
@@ -57,14 +57,14 @@ def keys_within(section: type[Section]) -> Iterator[tuple[str, Key]]:
 
 @given(document=sound())
 @much
-def test_a_file_that_is_read_has_no_error_in_an_editor(accepts: Any, document: Any) -> None:
+def test_a_file_that_is_read_has_no_error_in_an_editor(accepts, document):
     if is_read(document):
         assert accepts(document)
 
 
 @given(document=faulty())
 @much
-def test_a_file_that_an_editor_refuses_is_not_read(accepts: Any, document: Any) -> None:
+def test_a_file_that_an_editor_refuses_is_not_read(accepts, document):
     if is_read(document):
         assert accepts(document)
 
@@ -77,7 +77,7 @@ NOT_FREE = ("hyperparameters", "environment", "inputs", "tags", "prices")
     [p for p in places(FULL) if not set(p) & set(NOT_FREE)],
     ids=lambda p: ".".join(map(str, p)),
 )
-def test_one_wrong_value_is_refused_by_both(accepts: Any, place: Any) -> None:
+def test_one_wrong_value_is_refused_by_both(accepts, place):
     document = copy.deepcopy(FULL)
     target: Any = document
     for key in place[:-1]:
@@ -88,7 +88,7 @@ def test_one_wrong_value_is_refused_by_both(accepts: Any, place: Any) -> None:
     assert not accepts(document)
 
 
-def test_no_other_version_of_the_format_is_accepted(accepts: Any) -> None:
+def test_no_other_version_of_the_format_is_accepted(accepts):
     for version in (0, 2, 1000, True, "1", None):
         document = {**copy.deepcopy(FULL), "schema": version}
         assert (False, False) == (is_read(document), accepts(document)), version

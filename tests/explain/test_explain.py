@@ -44,7 +44,7 @@ def about(items: Items, section: str) -> dict[str, dict[str, dict[str, Any]]]:
 
 @given(doc=trials())
 @many
-def test_the_speed_shown_decides_as_the_gate_did(doc: dict[str, Any]) -> None:
+def test_the_speed_shown_decides_as_the_gate_did(doc):
     for items in about(items_of(doc), Section.SPEED).values():
         outcome, bound = items["answer"]["value"], items.get("proven speed-up")
         estimate = items["speed-up against the one asked"]["value"]
@@ -60,7 +60,7 @@ def test_the_speed_shown_decides_as_the_gate_did(doc: dict[str, Any]) -> None:
 
 @given(doc=trials())
 @many
-def test_the_quality_shown_decides_as_the_gate_did(doc: dict[str, Any]) -> None:
+def test_the_quality_shown_decides_as_the_gate_did(doc):
     for items in about(items_of(doc), Section.QUALITY).values():
         test, outcome = (
             items.get("chance of this at a loss of the margin"),
@@ -77,7 +77,7 @@ def test_the_quality_shown_decides_as_the_gate_did(doc: dict[str, Any]) -> None:
 
 @given(doc=probations())
 @many
-def test_the_probation_shown_decides_as_the_watch_did(doc: dict[str, Any]) -> None:
+def test_the_probation_shown_decides_as_the_watch_did(doc):
     items = items_of(doc)
     verdict = next(i["value"] for i in items if i["section"] == "next")
     checks = [i for i in items if i["name"].startswith("alarm checked")]
@@ -89,7 +89,7 @@ def test_the_probation_shown_decides_as_the_watch_did(doc: dict[str, Any]) -> No
 
 @given(data=st.data())
 @many
-def test_broken_evidence_is_explained_as_far_as_it_goes(data: st.DataObject) -> None:
+def test_broken_evidence_is_explained_as_far_as_it_goes(data):
     name = data.draw(st.sampled_from(list(UNPROMOTABLE)))
     doc = UNPROMOTABLE[name]()
     place = data.draw(st.sampled_from(PLACES[name]))
@@ -101,7 +101,7 @@ def test_broken_evidence_is_explained_as_far_as_it_goes(data: st.DataObject) -> 
     assert ("fairness", "next") == (items[0]["section"], items[-1]["section"])
 
 
-def test_an_explanation_leaves_the_evidence_as_it_was() -> None:
+def test_an_explanation_leaves_the_evidence_as_it_was():
     doc = document(metrics=GOOD)
     before = copy.deepcopy(doc)
 
@@ -110,9 +110,7 @@ def test_an_explanation_leaves_the_evidence_as_it_was() -> None:
     assert before == doc
 
 
-def test_a_cheaper_candidates_bars_speak_of_late_recompilations_only_where_there_were_some() -> (
-    None
-):
+def test_a_cheaper_candidates_bars_speak_of_late_recompilations_only_where_there_were_some():
     doc = document(blocks=1)
     doc["arms"][1]["usd_per_hour"] = 0.5 * (doc["arms"][0].get("usd_per_hour") or 1.0)
     doc["arms"][0].setdefault("usd_per_hour", 1.0)
@@ -122,7 +120,7 @@ def test_a_cheaper_candidates_bars_speak_of_late_recompilations_only_where_there
     assert not [text for text in words if "Late recompilations" in text]
 
 
-def test_the_spread_shown_in_two_parts_is_the_decisions() -> None:
+def test_the_spread_shown_in_two_parts_is_the_decisions():
     doc = scored(0.004, runs=5)
     items = about(items_of(doc), Section.QUALITY)["compile"]
     evaluation = judged(doc).to_dict("flag")["quality"]["evaluation"]
@@ -132,7 +130,7 @@ def test_the_spread_shown_in_two_parts_is_the_decisions() -> None:
     assert items["runs on more examples"]["value"] == evaluation["larger"][-1]["runs"]
 
 
-def test_outcomes_that_allow_no_split_say_why() -> None:
+def test_outcomes_that_allow_no_split_say_why():
     items = about(items_of(scored(0.004, runs=2)), Section.QUALITY)["compile"]
 
     assert items["spread of the evaluation"]["value"] is None
@@ -140,7 +138,7 @@ def test_outcomes_that_allow_no_split_say_why() -> None:
     assert "spread of training" not in items
 
 
-def test_guardrails_are_explained_beside_the_first_metric_in_trial_and_probation() -> None:
+def test_guardrails_are_explained_beside_the_first_metric_in_trial_and_probation():
     own = about(items_of(guarded(steady(2 * MARGIN))), Section.QUALITY)
     watched = about(items_of(production([0.9])), Section.PROBATION)["None"]
 

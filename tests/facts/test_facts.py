@@ -32,7 +32,7 @@ def uri(facts: Facts, framework: Framework, compiler: str, region: str = "us-eas
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_every_fact_file_says_how_old_it_is_and_what_kind_of_source_it_has(name: str) -> None:
+def test_every_fact_file_says_how_old_it_is_and_what_kind_of_source_it_has(name):
     document = read(name)
 
     assert DATE.fullmatch(document["as_of"])
@@ -40,7 +40,7 @@ def test_every_fact_file_says_how_old_it_is_and_what_kind_of_source_it_has(name:
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_every_row_names_its_source_or_the_basis_of_the_assumption(name: str) -> None:
+def test_every_row_names_its_source_or_the_basis_of_the_assumption(name):
     document = read(name)
     rows = [row for key in LISTS for row in document.get(key, [])]
 
@@ -49,8 +49,8 @@ def test_every_row_names_its_source_or_the_basis_of_the_assumption(name: str) ->
 
 
 def test_the_table_of_faults_is_of_the_equivalence_check_that_jobs_run(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    monkeypatch,
+):
     monkeypatch.syspath_prepend(str(FOLDER.parents[1] / "training"))
     digest = importlib.import_module("compilegate_runtime.equivalence").digest
     table = load_facts().faults
@@ -60,7 +60,7 @@ def test_the_table_of_faults_is_of_the_equivalence_check_that_jobs_run(
     assert all("gradients.single" in table.bounds_of(one) for one in table.classes)
 
 
-def test_facts_are_read_once() -> None:
+def test_facts_are_read_once():
     assert load_facts() is load_facts()
 
 
@@ -95,9 +95,7 @@ def test_facts_are_read_once() -> None:
         ),
     ],
 )  # fmt: skip
-def test_an_image_is_the_one_that_the_sdk_would_take(
-    facts: Facts, framework: Framework, compiler: str, image: str
-) -> None:
+def test_an_image_is_the_one_that_the_sdk_would_take(facts, framework, compiler, image):
     assert f"763104351884.dkr.ecr.us-east-1.amazonaws.com/{image}" == uri(
         facts, framework, compiler
     )
@@ -115,13 +113,11 @@ def test_an_image_is_the_one_that_the_sdk_would_take(
     ],
     ids=["the algorithms' registry", "a region's own account", "China's own domain"],
 )  # fmt: skip
-def test_registries_differ_by_framework_and_region(
-    facts: Facts, framework: Framework, region: str, expected: str
-) -> None:
+def test_registries_differ_by_framework_and_region(facts, framework, region, expected):
     assert expected == uri(facts, framework, "none", region)
 
 
-def test_a_cpu_instance_gets_the_cpu_variant_or_none(facts: Facts) -> None:
+def test_a_cpu_instance_gets_the_cpu_variant_or_none(facts):
     cpu = facts.instance("ml.m5.xlarge")
     pytorch, hugging_face = Framework("pytorch", "2.8.0"), Framework("huggingface-pytorch", "2.8.0")
 
@@ -149,16 +145,14 @@ def test_a_cpu_instance_gets_the_cpu_variant_or_none(facts: Facts) -> None:
          ("region_unsupported", "us-gov-west-1")),
     ],
 )  # fmt: skip
-def test_no_image_comes_with_the_reason(
-    facts: Facts, framework: Framework, compiler: str, region: str, expected: tuple[str, str]
-) -> None:
+def test_no_image_comes_with_the_reason(facts, framework, compiler, region, expected):
     image = facts.image(framework, compiler=compiler, region=region)
 
     assert ("", expected[0]) == (image.uri, image.code)
     assert expected[1] in image.why
 
 
-def test_a_price_has_the_date_of_its_source_if_there_is_one(facts: Facts) -> None:
+def test_a_price_has_the_date_of_its_source_if_there_is_one(facts):
     dated, undated = facts.price("ml.g5.48xlarge"), facts.price("ml.g4dn.12xlarge")
 
     assert dated is not None
@@ -167,7 +161,7 @@ def test_a_price_has_the_date_of_its_source_if_there_is_one(facts: Facts) -> Non
     assert undated.as_of is None
 
 
-def test_every_price_names_where_it_can_be_looked_up_or_what_it_follows_from() -> None:
+def test_every_price_names_where_it_can_be_looked_up_or_what_it_follows_from():
     # A repository or an address, two or three words between slashes and dots.
     nameable = re.compile(r"[\w-]+/[\w.-]+ [\w./-]+|inferred from|= 1\.2 x EC2")
 
@@ -183,9 +177,7 @@ def test_every_price_names_where_it_can_be_looked_up_or_what_it_follows_from() -
         ("ml.g4dn.xlarge", (1, "NVIDIA T4", False, False)),
     ],
 )
-def test_an_instance_has_its_gpus(
-    facts: Facts, instance_type: str, gpu: tuple[int, str, bool, bool]
-) -> None:
+def test_an_instance_has_its_gpus(facts, instance_type, gpu):
     instance = facts.instance(instance_type)
 
     assert instance is not None
@@ -193,23 +185,23 @@ def test_an_instance_has_its_gpus(
     assert gpu == (instance.gpus, instance.gpu.name, instance.gpu.bf16, instance.gpu.fp8)
 
 
-def test_an_instance_or_price_that_is_not_on_file_is_none(facts: Facts) -> None:
+def test_an_instance_or_price_that_is_not_on_file_is_none(facts):
     assert (None, None) == (facts.instance("ml.nothing.xlarge"), facts.price("ml.g6e.48xlarge"))
 
 
-def test_retired_types_are_marked(facts: Facts) -> None:
+def test_retired_types_are_marked(facts):
     retired = {name for name, row in facts.instances.items() if row.retired}
 
     assert {"ml.p3.2xlarge", "ml.p3.8xlarge", "ml.p3.16xlarge"} == retired
 
 
-def test_every_registry_named_by_an_image_exists(facts: Facts) -> None:
+def test_every_registry_named_by_an_image_exists(facts):
     registries = {row.registry for row in (*facts.images, *facts.managed.images)}
 
     assert set() == registries - set(facts.registries)
 
 
-def test_tested_models_are_looked_up_by_exact_combination(facts: Facts) -> None:
+def test_tested_models_are_looked_up_by_exact_combination(facts):
     rows = facts.tested(Framework("pytorch", "1.13.1"), "bert-base-uncased", "ml.g5.48xlarge")
 
     assert [(50 / 29, 29, 50)] == [

@@ -40,7 +40,7 @@ def usd(better: Facts) -> float | None:
     return None if price is None else price.usd_per_hour
 
 
-def test_the_workloads_price_goes_before_cdk_jsons_and_that_before_the_shipped_one() -> None:
+def test_the_workloads_price_goes_before_cdk_jsons_and_that_before_the_shipped_one():
     plain = SOUND
     better = replace(plain, facts=FactOverrides({"ml.g5.xlarge": 3.0}))
     deployed = settings(prices={"ml.g5.xlarge": 2.0})
@@ -50,7 +50,7 @@ def test_the_workloads_price_goes_before_cdk_jsons_and_that_before_the_shipped_o
     assert 3.0 == usd(facts_for_workload(better, deployed))
 
 
-def test_the_workloads_image_goes_before_cdk_jsons() -> None:
+def test_the_workloads_image_goes_before_cdk_jsons():
     nearer = HERE.replace("train:2", "train:3")
     overridden = facts_for_workload(
         replace(SOUND, facts=FactOverrides(images=(own(nearer),))), settings(images=(own(HERE),))
@@ -59,19 +59,19 @@ def test_the_workloads_image_goes_before_cdk_jsons() -> None:
     assert nearer == overridden.image(PYTORCH, compiler="none", region=REGION).uri
 
 
-def test_an_image_in_the_jobs_region_is_taken_whatever_the_order() -> None:
+def test_an_image_in_the_jobs_region_is_taken_whatever_the_order():
     for images in ((own(HERE), own(THERE)), (own(THERE), own(HERE))):
         assert HERE == facts(*images).image(PYTORCH, compiler="none", region=REGION).uri
 
 
-def test_an_image_of_another_region_is_refused_rather_than_replaced_by_awss() -> None:
+def test_an_image_of_another_region_is_refused_rather_than_replaced_by_awss():
     image = facts(own(THERE)).image(PYTORCH, compiler="torch_compile", region=REGION)
 
     assert ("", "region_unsupported") == (image.uri, image.code)
     assert f"your image {THERE} is not in {REGION}" in image.why
 
 
-def test_an_image_with_the_managed_compiler_is_for_it_alone() -> None:
+def test_an_image_with_the_managed_compiler_is_for_it_alone():
     overridden = facts(own(HERE, MANAGED_COMPILER))
 
     managed = overridden.image(PYTORCH, compiler=MANAGED_COMPILER, region=REGION)
@@ -82,8 +82,8 @@ def test_an_image_with_the_managed_compiler_is_for_it_alone() -> None:
 
 
 def test_a_compiler_with_images_of_its_own_takes_neither_awss_nor_another_compilers(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    monkeypatch,
+):
     stand_in = replace(COMPILERS[MANAGED_COMPILER], name="stand_in")
     monkeypatch.setitem(cast("dict[str, Compiler]", COMPILERS), "stand_in", stand_in)
 
@@ -95,7 +95,7 @@ def test_a_compiler_with_images_of_its_own_takes_neither_awss_nor_another_compil
 
 
 @pytest.mark.parametrize("version", ["2", "2.8", "2.8.0"])
-def test_an_image_fits_the_versions_that_it_names(version: str) -> None:
+def test_an_image_fits_the_versions_that_it_names(version):
     overridden = facts(own(HERE, version=version))
     asked = Framework("pytorch", "2.8.0", None, "py312")
 
@@ -105,7 +105,7 @@ def test_an_image_fits_the_versions_that_it_names(version: str) -> None:
     assert HERE != older.uri
 
 
-def test_eligibility_uses_the_price_of_the_deployment() -> None:
+def test_eligibility_uses_the_price_of_the_deployment():
     plain = change(SOUND, training__instance_type="ml.g5.xlarge")
 
     def annual(**better: object) -> float:
@@ -118,7 +118,7 @@ def test_eligibility_uses_the_price_of_the_deployment() -> None:
     )
 
 
-def test_a_cached_answer_hides_neither_an_own_image_nor_the_shipped_one() -> None:
+def test_a_cached_answer_hides_neither_an_own_image_nor_the_shipped_one():
     shipped = load_facts()
     before = shipped.image(PYTORCH, compiler="none", region=REGION)
     better = facts(own(HERE))
@@ -127,7 +127,7 @@ def test_a_cached_answer_hides_neither_an_own_image_nor_the_shipped_one() -> Non
     assert before == shipped.image(PYTORCH, compiler="none", region=REGION)
 
 
-def test_answers_are_cached_by_region_and_machine() -> None:
+def test_answers_are_cached_by_region_and_machine():
     shipped = load_facts()
     uris = {
         shipped.image(PYTORCH, compiler="none", region=region, instance=instance).uri
@@ -138,5 +138,5 @@ def test_answers_are_cached_by_region_and_machine() -> None:
     assert 4 == len(uris)
 
 
-def test_without_overrides_the_facts_stay_the_same_object() -> None:
+def test_without_overrides_the_facts_stay_the_same_object():
     assert load_facts() is load_facts().overridden(FactOverrides())

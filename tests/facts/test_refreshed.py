@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -36,18 +35,18 @@ def refreshed(**parts: list[dict[str, Any]]) -> dict[str, Any]:
     return merged({}, REGION, parts or PARTS)
 
 
-def test_the_file_is_absent_before_the_first_refresh(tmp_path: Path) -> None:
+def test_the_file_is_absent_before_the_first_refresh(tmp_path):
     assert {} == read_refreshed(tmp_path / "refreshed.json")
 
 
-def test_what_is_written_is_read_again(tmp_path: Path) -> None:
+def test_what_is_written_is_read_again(tmp_path):
     file = tmp_path / "refreshed.json"
     file.write_bytes(refreshed_body(merged({}, REGION, PARTS)))
 
     assert refreshed() == read_refreshed(file)
 
 
-def test_a_read_price_a_quota_and_an_absent_image_hold_in_their_region() -> None:
+def test_a_read_price_a_quota_and_an_absent_image_hold_in_their_region():
     facts = laid_over(SHIPPED, refreshed(), REGION)
 
     price = facts.price("ml.g5.xlarge")
@@ -62,11 +61,11 @@ def test_a_read_price_a_quota_and_an_absent_image_hold_in_their_region() -> None
     assert SHIPPED.price("ml.p4d.24xlarge") == facts.price("ml.p4d.24xlarge")
 
 
-def test_another_region_keeps_its_facts() -> None:
+def test_another_region_keeps_its_facts():
     assert SHIPPED is laid_over(SHIPPED, refreshed(), "eu-west-1")
 
 
-def test_a_part_that_was_not_read_again_stays() -> None:
+def test_a_part_that_was_not_read_again_stays():
     cheaper = [{**PRICE, "usd_per_hour": 1.2}]
 
     document = merged(refreshed(), REGION, {"prices": cheaper})
@@ -74,7 +73,7 @@ def test_a_part_that_was_not_read_again_stays() -> None:
     assert {**PARTS, "prices": cheaper} == document[REGION]
 
 
-def test_changes_name_old_and_new_and_leave_out_what_is_confirmed() -> None:
+def test_changes_name_old_and_new_and_leave_out_what_is_confirmed():
     same = SHIPPED.prices["ml.p4d.24xlarge"].usd_per_hour
     unknown = {**PRICE, "instance_type": "ml.g7.xlarge"}
     confirmed = {**PRICE, "instance_type": "ml.p4d.24xlarge", "usd_per_hour": same}
@@ -101,7 +100,7 @@ def test_changes_name_old_and_new_and_leave_out_what_is_confirmed() -> None:
         ('{"schema": 2}', "is not of schema 1"),
     ],
 )
-def test_a_broken_file_is_named_with_what_to_do(text: str, problem: str, tmp_path: Path) -> None:
+def test_a_broken_file_is_named_with_what_to_do(text, problem, tmp_path):
     file = tmp_path / "refreshed.json"
     file.write_text(text)
 
@@ -120,6 +119,6 @@ def test_a_broken_file_is_named_with_what_to_do(text: str, problem: str, tmp_pat
         {"images": [{"uri": URI}]},
     ],
 )
-def test_a_damaged_row_is_refused_not_skipped(damaged: dict[str, Any]) -> None:
+def test_a_damaged_row_is_refused_not_skipped(damaged):
     with pytest.raises(InvalidInputError, match="is damaged"):
         laid_over(SHIPPED, json.loads(json.dumps({REGION: damaged})), REGION)

@@ -41,7 +41,7 @@ def rows(topic: str) -> list[Row]:
 
 
 @pytest.mark.parametrize("topic", TOPICS)
-def test_every_row_has_a_source_and_a_date_or_says_that_it_has_none(topic: str) -> None:
+def test_every_row_has_a_source_and_a_date_or_says_that_it_has_none(topic):
     topic_rows = rows(topic)
 
     assert topic_rows or (topic == "equivalence" and not load_facts().faults.classes)
@@ -51,8 +51,8 @@ def test_every_row_has_a_source_and_a_date_or_says_that_it_has_none(topic: str) 
 
 
 def test_a_class_of_the_equivalence_check_has_what_it_may_miss(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    monkeypatch,
+):
     monkeypatch.setattr(topics, "read", lambda _: TABLE)
     row, _ = rows("equivalence")
 
@@ -62,7 +62,7 @@ def test_a_class_of_the_equivalence_check_has_what_it_may_miss(
     assert row["rho"] == pytest.approx(beta.ppf(0.95, 2, 61))  # Clopper and Pearson's
 
 
-def test_no_tested_model_is_lost_or_merged() -> None:
+def test_no_tested_model_is_lost_or_merged():
     topic_rows = rows("models")
     by_framework = Counter(
         f"{row['framework']} {row['version']} {row['transformers']}" for row in topic_rows
@@ -81,19 +81,19 @@ def test_no_tested_model_is_lost_or_merged() -> None:
     assert 4 == sum(row["native_batch"] is None for row in topic_rows)
 
 
-def test_fifty_seven_models_fit_a_smaller_batch_compiled() -> None:
+def test_fifty_seven_models_fit_a_smaller_batch_compiled():
     ratios = [row["batch_ratio"] for row in rows("models") if row["batch_ratio"] is not None]
 
     assert (231, 57) == (len(ratios), sum(ratio < 1 for ratio in ratios))
 
 
-def test_types_that_the_managed_compiler_accepts_are_marked() -> None:
+def test_types_that_the_managed_compiler_accepts_are_marked():
     accepted = {row["family"] for row in rows("instances") if row["managed_compiler"]}
 
     assert {"g4dn", "g5", "p3", "p3dn", "p4d"} == accepted
 
 
-def test_a_gpu_named_from_a_similar_one_is_less_sure() -> None:
+def test_a_gpu_named_from_a_similar_one_is_less_sure():
     gpus = read("instances")["gpus"]
 
     assert {"NVIDIA A10G"} == {name for name, row in gpus.items() if row["confidence"] != "high"}
@@ -105,7 +105,7 @@ def test_a_gpu_named_from_a_similar_one_is_less_sure() -> None:
     ]
 
 
-def test_launchers_send_no_key_that_is_not_on_file() -> None:
+def test_launchers_send_no_key_that_is_not_on_file():
     on_file = {row["key"] for row in rows("request-keys")}
     sent: set[str] = set()
     for distribution, compiler, name, version in (
@@ -125,7 +125,7 @@ def test_launchers_send_no_key_that_is_not_on_file() -> None:
     assert "sagemaker_pytorch_xla_multi_worker_enabled" in sent
 
 
-def test_what_cdk_json_gives_is_shown_first_and_as_given() -> None:
+def test_what_cdk_json_gives_is_shown_first_and_as_given():
     uri = "123456789012.dkr.ecr.us-east-1.amazonaws.com/a:1"
     own = OwnImage(framework="pytorch", version="2.8.0", uri=uri)
     facts = load_facts().overridden(FactOverrides({"ml.g5.xlarge": 1.0}, (own,)))
@@ -140,12 +140,12 @@ def test_what_cdk_json_gives_is_shown_first_and_as_given() -> None:
     assert overview("prices", list(prices.values()), TODAY)["source_kind"].endswith(", cdk.json")
 
 
-def test_age_is_in_days_and_unknown_without_a_date() -> None:
+def test_age_is_in_days_and_unknown_without_a_date():
     assert 1255 == age_days("2023-06-15", TODAY)
     assert age_days(None, TODAY) is None
 
 
-def test_an_overview_is_as_old_as_its_oldest_dated_row() -> None:
+def test_an_overview_is_as_old_as_its_oldest_dated_row():
     topic_rows = overview("prices", with_age(rows("prices"), TODAY), TODAY)
 
     assert ("2026-09-01", 81) == (topic_rows["as_of"]["oldest"], topic_rows["age_days"])
@@ -166,9 +166,7 @@ def test_an_overview_is_as_old_as_its_oldest_dated_row() -> None:
         ("images", {"framework": "pytorch", "version": "2.8", "compiler": MANAGED_COMPILER}, 0),
     ],
 )
-def test_rows_that_fit_every_filter(
-    topic: str, filters: dict[str, str | None], expected: int
-) -> None:
+def test_rows_that_fit_every_filter(topic, filters, expected):
     assert expected == len(chosen(rows(topic), filters))
 
 
@@ -181,9 +179,7 @@ def test_rows_that_fit_every_filter(
         ("models", {"model": "zzz"}, "more"),
     ],
 )
-def test_a_value_that_is_not_on_file_gets_the_likely_ones(
-    topic: str, filters: dict[str, str | None], hint: str
-) -> None:
+def test_a_value_that_is_not_on_file_gets_the_likely_ones(topic, filters, hint):
     with pytest.raises(InvalidInputError, match="is not on file") as caught:
         chosen(rows(topic), filters)
 
@@ -191,7 +187,7 @@ def test_a_value_that_is_not_on_file_gets_the_likely_ones(
     assert f"--{next(iter(filters))}" in str(caught.value)
 
 
-def test_an_unknown_region_is_refused() -> None:
+def test_an_unknown_region_is_refused():
     with pytest.raises(InvalidInputError, match="did you mean eu-west-1"):
         check_region("eu-wst-1", ["eu-west-1", "us-east-1"])
 
@@ -204,7 +200,7 @@ FILTERS: dict[str, Any] = {
 
 
 @given(data=st.data(), topic=st.sampled_from(sorted(FILTERS)))
-def test_a_filter_only_ever_takes_rows_away_or_says_why_not(data: Any, topic: str) -> None:
+def test_a_filter_only_ever_takes_rows_away_or_says_why_not(data, topic):
     words = st.none() | st.text(max_size=12) | st.sampled_from(["pytorch", "2.1", "g5", "low"])
     filters = {name: data.draw(words) for name in FILTERS[topic]}
     every = rows(topic)

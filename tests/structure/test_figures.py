@@ -163,7 +163,7 @@ def journey(code: Code) -> Journey:
     return Journey.of(code, start(code, "step", "toy.steps"), ["event"])
 
 
-def test_size_and_journeys_of_the_core_only_shrink() -> None:
+def test_size_and_journeys_of_the_core_only_shrink():
     """Where they have, `python -m tests.structure` holds what is reached."""
     most = {name: figure["value"] for name, figure in held().items()}
     now = measured()
@@ -171,7 +171,7 @@ def test_size_and_journeys_of_the_core_only_shrink() -> None:
     assert {} == {name: (now[name], most[name]) for name in most if now[name] > most[name]}
 
 
-def test_a_value_is_followed_through_imports_methods_and_answers(toy: Path) -> None:
+def test_a_value_is_followed_through_imports_methods_and_answers(toy):
     way = journey(read(toy, "toy"))
     expected = {
         "toy.steps.step": {"event"},
@@ -212,13 +212,13 @@ def test_a_value_is_followed_through_imports_methods_and_answers(toy: Path) -> N
         ("taken()", False),
     ],
 )
-def test_a_name_that_is_bound_to_a_value_holds_it(body: str, goes_on: bool) -> None:
+def test_a_name_that_is_bound_to_a_value_holds_it(body, goes_on):
     source = f"def step(event):\n    {body}\ndef taken(value): ..."
     way = Journey.of(code := Code({"one": ast.parse(source)}, 0), code.find("step")[0], ["event"])
     assert goes_on == ("one.taken" in map(str, way.held))
 
 
-def test_a_climb_is_a_function_that_asks_a_lower_floor(toy: Path) -> None:
+def test_a_climb_is_a_function_that_asks_a_lower_floor(toy):
     levels = floors(toy)
     assert levels == {"toy.steps": 2, "compilegate.report": 1, "toy.ports": 1, "toy.domain": 0}
     levels["toy.words"] = 1
@@ -228,7 +228,7 @@ def test_a_climb_is_a_function_that_asks_a_lower_floor(toy: Path) -> None:
     }  # fmt: skip
 
 
-def test_climbs_are_counted_in_the_report_alone(toy: Path) -> None:
+def test_climbs_are_counted_in_the_report_alone(toy):
     (toy / "toy/words.py").rename(toy / "toy/report.py")
     steps = (toy / "toy/steps.py").read_text()
     (toy / "toy/steps.py").write_text(steps.replace("toy import words", "compilegate import words"))
@@ -239,7 +239,7 @@ def test_climbs_are_counted_in_the_report_alone(toy: Path) -> None:
     assert climbs_in_report(journey(both), floors(toy)) == 2
 
 
-def test_every_line_of_the_package_counts_and_none_beside_it(toy: Path) -> None:
+def test_every_line_of_the_package_counts_and_none_beside_it(toy):
     for path in toy.rglob("*.py"):
         path.write_text("")
     (toy / "toy/ports.py").write_text("first = 1\n\n# third\n")
@@ -252,7 +252,7 @@ def test_every_line_of_the_package_counts_and_none_beside_it(toy: Path) -> None:
     assert (code.lines, lines_of_templates(toy / "toy")) == (3, 5)
 
 
-def test_what_moves_into_a_package_of_commands_counts_still(tmp_path: Path) -> None:
+def test_what_moves_into_a_package_of_commands_counts_still(tmp_path):
     for name, text in {
         "init/compilegate_init/command.py": "a = 1\nb = 2\n",
         "init/compilegate_init/templates/init.txt.j2": "one\n",
@@ -275,5 +275,5 @@ def test_what_moves_into_a_package_of_commands_counts_still(tmp_path: Path) -> N
         ("not a", 0),
     ],
 )
-def test_what_counts_as_a_test_for_none(expression: str, tests: int) -> None:
+def test_what_counts_as_a_test_for_none(expression, tests):
     assert tests == none_tests(ast.parse(expression, mode="eval").body)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import random
 from dataclasses import replace
 
 from hypothesis import given
@@ -38,9 +37,7 @@ def fold(base: Row, past: WorkloadHistory, now: int, lock: str | None = None) ->
 
 
 @given(ledgers([*KINDS, "damaged"], apart=DAY), st.randoms(), st.data())
-def test_a_fold_from_a_row_before_is_that_of_the_whole_ledger(
-    written: Written, chance: random.Random, data: st.DataObject
-) -> None:
+def test_a_fold_from_a_row_before_is_that_of_the_whole_ledger(written, chance, data):
     """Whatever changes no fold was made of, whatever order and how often entries are read in."""
     raw, row = MemoryLedger(), None
     ledger, changed = Ledger(raw), []
@@ -59,7 +56,7 @@ def test_a_fold_from_a_row_before_is_that_of_the_whole_ledger(
     assert fold(Row("w"), history(entries), written[-1][0]) == row
 
 
-def test_a_lost_speed_up_needs_a_person_while_the_promotion_is_permanent() -> None:
+def test_a_lost_speed_up_needs_a_person_while_the_promotion_is_permanent():
     on, again = (
         FlagVersion(n, BEGIN + n, f"c{n}", "train", state, "why", Flag(True, state, "c").to_json())
         for n, state in ((1, "permanent"), (2, "stale"))
@@ -102,7 +99,7 @@ RECORDS: list[LedgerRecord] = [
 ]
 
 
-def test_every_field_of_a_row() -> None:
+def test_every_field_of_a_row():
     """The week of the last run alone is counted; a baseline that does not count is none."""
     past = history(record.to_entry() for record in RECORDS)
     now = BEGIN + 41 * DAY
@@ -129,7 +126,7 @@ def test_every_field_of_a_row() -> None:
     assert (now, FOLD, 0) == (row.read_at, row.fold, row.unread)
 
 
-def test_a_row_of_closed_months_goes_on_from_them() -> None:
+def test_a_row_of_closed_months_goes_on_from_them():
     entries = [record.to_entry() for record in RECORDS]
     early, late = (fold(Row("w"), history(entries), BEGIN + days * DAY) for days in (41, 90))
 
@@ -142,7 +139,7 @@ def test_a_row_of_closed_months_goes_on_from_them() -> None:
     assert since < first - 56 * DAY
 
 
-def test_a_ledger_is_read_as_a_whole_where_the_row_before_does_not_say_enough() -> None:
+def test_a_ledger_is_read_as_a_whole_where_the_row_before_does_not_say_enough():
     now = BEGIN + 400 * DAY
     row = fold(Row("w"), history(record.to_entry() for record in RECORDS), now)
     old, new = trial_id(1000 * BEGIN), trial_id(1000 * (BEGIN + 399 * DAY))
@@ -157,7 +154,7 @@ def test_a_ledger_is_read_as_a_whole_where_the_row_before_does_not_say_enough() 
     assert -math.inf == read_since(Row("w"))
 
 
-def test_a_row_lags_where_it_does_not_cover_what_was_read() -> None:
+def test_a_row_lags_where_it_does_not_cover_what_was_read():
     entries = [record.to_entry() for record in RECORDS]
     row = fold(Row("w"), history(entries), BEGIN + 41 * DAY, lock=EXECUTION.format("t1"))
 
@@ -183,7 +180,7 @@ def test_a_row_lags_where_it_does_not_cover_what_was_read() -> None:
 ROWS_OF_FOLD = (1, "e5d05557aa1f883c")
 
 
-def test_the_same_ledgers_give_the_same_rows_unless_the_fold_has_its_next_number() -> None:
+def test_the_same_ledgers_give_the_same_rows_unless_the_fold_has_its_next_number():
     """Rows of an older fold are folded anew; of the same they would differ, and count as damaged.
 
     Where this fails, raise FOLD, unless no release had it yet, and write the new digest here.

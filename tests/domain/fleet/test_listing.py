@@ -50,7 +50,7 @@ def names(**chosen: tuple[str, ...] | bool) -> list[str]:
     return [one.workload for one in listing(FLEET, filters, NOW, sort="workload").rows]
 
 
-def test_what_needs_a_person_comes_first_then_trials_then_by_saving_and_retired_ones_last() -> None:
+def test_what_needs_a_person_comes_first_then_trials_then_by_saving_and_retired_ones_last():
     assert URGENT == [one.workload for one in listing(FLEET[::-1], Filters(), NOW).rows]
 
 
@@ -73,7 +73,7 @@ def test_what_needs_a_person_comes_first_then_trials_then_by_saving_and_retired_
         ({"owner": ("ads",), "need": ("any",)}, ["ctr", "rank"]),
     ],
 )
-def test_filters_take(chosen: dict[str, tuple[str, ...] | bool], expected: list[str]) -> None:
+def test_filters_take(chosen, expected):
     assert expected == names(**chosen)
 
 
@@ -90,9 +90,7 @@ def test_filters_take(chosen: dict[str, tuple[str, ...] | bool], expected: list[
          "there are g5, ml.g5, ml.g5.48xlarge, ml.g5.xlarge, ml.p4d, ml.p4d.24xlarge, p4d"),
     ],
 )  # fmt: skip
-def test_an_unknown_word_is_refused_with_those_that_are_near(
-    chosen: dict[str, tuple[str, ...]], field: str, fix: str
-) -> None:
+def test_an_unknown_word_is_refused_with_those_that_are_near(chosen, field, fix):
     with pytest.raises(InvalidInputError) as raised:
         names(**chosen)
 
@@ -101,7 +99,7 @@ def test_an_unknown_word_is_refused_with_those_that_are_near(
     )  # fmt: skip
 
 
-def test_of_many_owners_a_few_are_named_and_the_others_counted() -> None:
+def test_of_many_owners_a_few_are_named_and_the_others_counted():
     many = [row(f"w{number}", owner=f"team-{number:02}") for number in range(15)]
 
     with pytest.raises(InvalidInputError, match="team-11 and 3 more"):
@@ -110,7 +108,7 @@ def test_of_many_owners_a_few_are_named_and_the_others_counted() -> None:
         listing(many, Filters(owner=("team-0",)), NOW)
 
 
-def test_figures_are_of_all_that_were_chosen_not_of_those_that_are_shown() -> None:
+def test_figures_are_of_all_that_were_chosen_not_of_those_that_are_shown():
     found = listing(FLEET, Filters(), NOW, limit=2)
     of_ads = listing(FLEET, Filters(owner=("ads",)), NOW, limit=1)
 
@@ -146,8 +144,8 @@ def test_figures_are_of_all_that_were_chosen_not_of_those_that_are_shown() -> No
     ],
 )
 def test_numbers_are_sorted_the_largest_first_text_from_a_on_and_unknown_ones_stay_last(
-    column: str, first: str, reverse: bool, last: list[str]
-) -> None:
+    column, first, reverse, last
+):
     found = listing(FLEET, Filters(), NOW, sort=column, reverse=reverse)
     ordered = [one.workload for one in found.rows]
 
@@ -155,7 +153,7 @@ def test_numbers_are_sorted_the_largest_first_text_from_a_on_and_unknown_ones_st
     assert last == ordered[-len(last) :]
 
 
-def test_each_column_has_its_value_or_none() -> None:
+def test_each_column_has_its_value_or_none():
     whole = row(
         "w", "probation", ("stale", 9), ("failed", 4), owner="o", phase="canary", trial="t1",
         instance="ml.g5.xlarge", instances=2, image="pytorch 2.8", family="cnn", stale=("a", "b"),
@@ -180,7 +178,7 @@ def test_each_column_has_its_value_or_none() -> None:
     assert COLUMNS["trial_usd"](unpriced, NOW) is None
 
 
-def test_a_column_that_there_is_not_cannot_be_sorted_by() -> None:
+def test_a_column_that_there_is_not_cannot_be_sorted_by():
     with pytest.raises(InvalidInputError, match="did you mean saved_usd"):
         listing(FLEET, Filters(), NOW, sort="saved")
 
@@ -206,9 +204,7 @@ rows = st.lists(
 
 
 @given(fleet=rows, sort=st.sampled_from(["urgency", *COLUMNS]), reverse=st.booleans())
-def test_whatever_the_order_each_row_is_there_once(
-    fleet: list[Row], sort: str, reverse: bool
-) -> None:
+def test_whatever_the_order_each_row_is_there_once(fleet, sort, reverse):
     found = listing(fleet, Filters(), NOW, sort=sort, reverse=reverse)
 
     assert sorted(one.workload for one in fleet) == sorted(one.workload for one in found.rows)

@@ -47,7 +47,7 @@ def failed(trial: str, at: int, usd: float | None, error: str = "States.Timeout"
     return TrialFailed(at, trial, error=error, spent_usd=usd)
 
 
-def test_trials_count_by_how_they_ended_and_those_of_unknown_cost_are_counted() -> None:
+def test_trials_count_by_how_they_ended_and_those_of_unknown_cost_are_counted():
     found = figures(
         decided("a", NOVEMBER, 12.5),
         decided("b", DECEMBER - 1, 0.000_001_4, "stay_off"),
@@ -69,19 +69,19 @@ def test_trials_count_by_how_they_ended_and_those_of_unknown_cost_are_counted() 
     assert 0 == found.unread
 
 
-def test_a_trial_that_fails_after_its_decision_has_spent_its_money_once() -> None:
+def test_a_trial_that_fails_after_its_decision_has_spent_its_money_once():
     found = figures(decided("a", NOVEMBER - 1, 12.5), failed("a", NOVEMBER, 12.5))
 
     assert Amount() == found.spent
 
 
-def test_an_ineligible_job_has_cost_nothing_which_is_known() -> None:
+def test_an_ineligible_job_has_cost_nothing_which_is_known():
     found = figures(*(decided(f"t{usd}", NOVEMBER, usd, "ineligible") for usd in (None, 3.0)))
 
     assert Amount(2, 3_000_000, 0) == found.decided
 
 
-def test_a_run_counts_when_it_was_recorded_else_when_it_ended() -> None:
+def test_a_run_counts_when_it_was_recorded_else_when_it_ended():
     found = figures(
         production_run(1, started_at=NOVEMBER - 9 * DAY, at=NOVEMBER, usd=1.0),
         production_run(2, started_at=NOVEMBER + DAY, usd=None),
@@ -97,7 +97,7 @@ def flag(version: int, at: int, **to: Any) -> FlagVersion:
                        action="enable", reason="r", value=value)  # fmt: skip
 
 
-def test_the_holdback_costs_what_baseline_runs_would_have_saved_while_a_candidate_was_on() -> None:
+def test_the_holdback_costs_what_baseline_runs_would_have_saved_while_a_candidate_was_on():
     def run(day: int, arm: str = "baseline", **more: Any) -> ProductionRun:
         usd, why = (10.0, "holdback") if arm == "baseline" else (8.0, "flag")
         started = NOVEMBER + day * DAY
@@ -124,7 +124,7 @@ def test_the_holdback_costs_what_baseline_runs_would_have_saved_while_a_candidat
     assert (6, 12_000_000, 0) == (found.saved.runs, found.saved.micro_usd, found.saved.unknown)
 
 
-def test_what_was_saved_has_its_standard_error_and_what_is_unknown() -> None:
+def test_what_was_saved_has_its_standard_error_and_what_is_unknown():
     runs = [
         production_run(day, arm, started_at=NOVEMBER + day * DAY, usd=usd + day % 3 / 10)
         for day, (arm, usd) in enumerate([("baseline", 10.0), ("compile", 8.0)] * 8)
@@ -136,7 +136,7 @@ def test_what_was_saved_has_its_standard_error_and_what_is_unknown() -> None:
     assert Estimate(8, saved.micro_usd, saved.se_micro_usd, 1) == figures(*runs).saved
 
 
-def test_months_are_those_of_utc_wherever_it_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_months_are_those_of_utc_wherever_it_is_read(monkeypatch):
     with monkeypatch.context() as elsewhere:
         elsewhere.setenv("TZ", "America/Los_Angeles")
         time.tzset()
@@ -146,14 +146,14 @@ def test_months_are_those_of_utc_wherever_it_is_read(monkeypatch: pytest.MonkeyP
     assert ("2026-11", TimeWindow(NOVEMBER, DECEMBER)) == at
 
 
-def test_sums_of_estimates_add_their_variances() -> None:
+def test_sums_of_estimates_add_their_variances():
     found = Estimate.total([Estimate(3, 100, 30, 1), Estimate(4, 10, 40, 2)])
 
     assert Estimate(7, 110, 50, 3) == found
     assert (110 - 82, 110 + 82) == found.interval_micro_usd
 
 
-def test_entries_that_cannot_be_read_are_counted_in_each_month_that_they_may_be_of() -> None:
+def test_entries_that_cannot_be_read_are_counted_in_each_month_that_they_may_be_of():
     entries = [{"kind": "run", "at": at, "run": at} for at in (NOVEMBER, DECEMBER, "?", "-")]
     entries.append({"kind": "of_a_later_release", "at": NOVEMBER})
     found = months.month_of(history(entries), "w", "2026-11", now=DECEMBER).figures
@@ -161,7 +161,7 @@ def test_entries_that_cannot_be_read_are_counted_in_each_month_that_they_may_be_
     assert MonthFigures(unread=4) == found
 
 
-def test_a_total_adds_each_line_to_its_own() -> None:
+def test_a_total_adds_each_line_to_its_own():
     one = MonthFigures(
         Amount(1, 2, 3), Amount(4, 5, 6), Amount(7, 8, 9), Amount(10, 11, 12),
         Estimate(13, 14, 3, 15), Estimate(17, 18, 4, 19), 20,
@@ -184,12 +184,12 @@ def test_a_total_adds_each_line_to_its_own() -> None:
         (DECEMBER + 14 * DAY, ["2026-12"]),
     ],
 )
-def test_a_month_is_open_until_fourteen_days_after_its_end(now: int, names: list[str]) -> None:
+def test_a_month_is_open_until_fourteen_days_after_its_end(now, names):
     assert names == months.open_months(now)
     assert DECEMBER + 14 * DAY == months.closes_at("2026-11")
 
 
-def test_a_whole_history_gives_its_empty_months_too_and_a_part_those_after_one() -> None:
+def test_a_whole_history_gives_its_empty_months_too_and_a_part_those_after_one():
     ledger = past(
         decided("a", NOVEMBER - 70 * DAY, 1.0), production_run(1, started_at=NOVEMBER - 9 * DAY)
     )
@@ -204,7 +204,7 @@ def test_a_whole_history_gives_its_empty_months_too_and_a_part_those_after_one()
     assert ["2026-11", "2026-12"] == names(of=past())
 
 
-def test_what_is_written_after_the_close_changes_neither_owner_nor_figures() -> None:
+def test_what_is_written_after_the_close_changes_neither_owner_nor_figures():
     close = DECEMBER + 14 * DAY
     records = [
         RegistrationChange(1, active=True, at=close - 1, document={"owner": "nlp"}),
@@ -234,7 +234,7 @@ ENTRIES = st.lists(st.tuples(st.sampled_from([decided, failed]), TIMES, AMOUNTS)
 
 
 @given(ENTRIES, st.lists(st.tuples(TIMES, AMOUNTS), max_size=20))
-def test_the_months_add_up_to_the_ledger(ended, ran) -> None:
+def test_the_months_add_up_to_the_ledger(ended, ran):
     trials = [kind(f"t{n}", at, usd) for n, (kind, at, usd) in enumerate(ended)]
     runs = [production_run(n, at=at, usd=usd) for n, (at, usd) in enumerate(ran)]
     made = months.months_of(past(*trials, *runs), "w", now=2 * DECEMBER)
@@ -245,7 +245,7 @@ def test_the_months_add_up_to_the_ledger(ended, ran) -> None:
 
 
 @given(ledgers([*KINDS, "damaged"]))
-def test_a_month_is_the_same_by_the_part_of_the_ledger_that_it_needs(written) -> None:
+def test_a_month_is_the_same_by_the_part_of_the_ledger_that_it_needs(written):
     ledger = Ledger(MemoryLedger())
     for _, records in written:
         for record in records:
@@ -259,7 +259,7 @@ def test_a_month_is_the_same_by_the_part_of_the_ledger_that_it_needs(written) ->
         assert whole == part
 
 
-def test_a_document_reads_as_it_was_written() -> None:
+def test_a_document_reads_as_it_was_written():
     one = Month("w", "2026-11", None, DECEMBER, figures(decided("a", NOVEMBER, 12.5)))
 
     assert one == codec.read(Month, codec.write(one))
@@ -280,9 +280,7 @@ CLOSE = DECEMBER + 14 * DAY
         (CLOSE + 1, CLOSE, True),
     ],
 )
-def test_a_reading_replaces_a_month_unless_one_after_its_close_is_kept(
-    kept: int | None, read_at: int, replaced: bool
-) -> None:
+def test_a_reading_replaces_a_month_unless_one_after_its_close_is_kept(kept, read_at, replaced):
     before = None if kept is None else Month("w", "2026-11", None, kept, MonthFigures())
 
     assert replaced is Month("w", "2026-11", None, read_at, MonthFigures()).replaces(before)

@@ -86,9 +86,7 @@ HELD = EXECUTION.format("t1")
         ([TrialStarted(10, "by-hand", trial="t1"), DECIDED], "by-hand", ("applying", "t1", 40)),
     ],
 )
-def test_the_phase_is_that_of_the_open_trial(
-    records: list[LedgerRecord], lock: str | None, phase: Any
-) -> None:
+def test_the_phase_is_that_of_the_open_trial(records, lock, phase):
     found = row(*records, lock=lock)
 
     assert phase == (found.phase, found.trial, found.phase_since)
@@ -172,9 +170,7 @@ ON = flag(1, BEGIN, "permanent")
         ]),
     ],
 )  # fmt: skip
-def test_what_needs_a_person_and_since_when(
-    records: list[LedgerRecord], lock: str | None, needs: list[tuple[str, int]]
-) -> None:
+def test_what_needs_a_person_and_since_when(records, lock, needs):
     found = row(*records, lock=lock)
 
     assert [Need(*need) for need in needs] == [*found.needs]

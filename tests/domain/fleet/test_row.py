@@ -49,11 +49,11 @@ FULL = Row(
 
 
 @pytest.mark.parametrize("row", [FULL, Row("new")], ids=["full", "new"])
-def test_a_row_is_read_as_it_was_written(row: Row) -> None:
+def test_a_row_is_read_as_it_was_written(row):
     assert row == codec.read(Row, json.loads(json.dumps(codec.write(row))))
 
 
-def test_a_week_is_today_and_the_six_days_before() -> None:
+def test_a_week_is_today_and_the_six_days_before():
     today = 20_717 * DAY_SECONDS
 
     assert (5, 3) == FULL.week(today) == FULL.week(today + 6 * DAY_SECONDS - 1)
@@ -61,6 +61,6 @@ def test_a_week_is_today_and_the_six_days_before() -> None:
     assert (0, 0) == FULL.week(today + 7 * DAY_SECONDS)
 
 
-def test_a_need_is_due_from_its_time_on() -> None:
+def test_a_need_is_due_from_its_time_on():
     assert ["stale"] == [need.code for need in FULL.due(1_790_000_199)]
     assert ["stale", "failed"] == [need.code for need in FULL.due(1_790_000_200)]

@@ -74,7 +74,7 @@ def compared(**proven: Any) -> BeginInput:
     return replace(INPUTS, reading=reading, proven=proven)
 
 
-def test_a_run_trains_the_flags_candidate_with_its_overrides() -> None:
+def test_a_run_trains_the_flags_candidate_with_its_overrides():
     begun = choose_run(INPUTS)
 
     assert ("compile", "flag", ON.overrides, "d1", None) == (
@@ -83,14 +83,14 @@ def test_a_run_trains_the_flags_candidate_with_its_overrides() -> None:
 
 
 @pytest.mark.parametrize(("slot", "asked"), [(None, None), (CanarySlot("t", 2, 1), "last")])
-def test_a_run_of_a_trial_ends_with_the_check_and_the_flags_does_not(slot, asked) -> None:
+def test_a_run_of_a_trial_ends_with_the_check_and_the_flags_does_not(slot, asked):
     begun = replace(choose_run(INPUTS), canary=slot)
 
     variables = INPUTS.jobs.request(begun, Attempt(0))["Environment"]
     assert asked == variables.get("COMPILEGATE_EQUIVALENCE")
 
 
-def test_a_candidate_whose_job_cannot_be_built_gives_way_to_the_baseline() -> None:
+def test_a_candidate_whose_job_cannot_be_built_gives_way_to_the_baseline():
     begun = choose_run(refusing("compile"))
 
     assert ("baseline", "unfit", "unfit", {}, None) == (
@@ -99,12 +99,12 @@ def test_a_candidate_whose_job_cannot_be_built_gives_way_to_the_baseline() -> No
     assert "compile is refused" in str(begun.flag_explanation)
 
 
-def test_a_baseline_that_cannot_be_built_ends_the_run() -> None:
+def test_a_baseline_that_cannot_be_built_ends_the_run():
     with pytest.raises(InvalidInputError, match="baseline is refused"):
         choose_run(refusing("compile", "baseline"))
 
 
-def test_a_candidate_that_is_no_longer_what_was_proven_is_stale() -> None:
+def test_a_candidate_that_is_no_longer_what_was_proven_is_stale():
     changed = compared(precision="fp32")
 
     begun = choose_run(changed)
@@ -113,7 +113,7 @@ def test_a_candidate_that_is_no_longer_what_was_proven_is_stale() -> None:
     assert begun.flag_explanation == "precision: was fp32, is bf16"
 
 
-def test_a_comparison_that_finds_no_difference_changes_nothing() -> None:
+def test_a_comparison_that_finds_no_difference_changes_nothing():
     same = compared(precision="bf16")
 
     assert choose_run(INPUTS) == choose_run(same)
@@ -123,7 +123,7 @@ SINCE = 1_793_000_000
 DATED = replace(ON, since="2026-10-26T07:33:20Z")
 
 
-def test_what_counts_began_since_the_flag_took_its_value_and_may_still_train() -> None:
+def test_what_counts_began_since_the_flag_took_its_value_and_may_still_train():
     now, longest = SINCE + 40 * DAY, longest_run_seconds(SOUND)
 
     def begun(run: str, at: float) -> BegunRun:
@@ -184,9 +184,7 @@ def recorded(*flags: Flag, by: str = "evaluate") -> WorkloadHistory:
         "on", "off", "malformed", "both off", "on and off", "off and on", "both on",
     ],
 )  # fmt: skip
-def test_a_flag_is_followed_where_parameter_and_ledger_agree(
-    text: str | None, past: WorkloadHistory, flag: Flag, problem: str | None, repair: bool
-) -> None:
+def test_a_flag_is_followed_where_parameter_and_ledger_agree(text, past, flag, problem, repair):
     reading = read_flag("/flag", text, past)
 
     assert (flag, text, problem, repair) == (
@@ -196,7 +194,7 @@ def test_a_flag_is_followed_where_parameter_and_ledger_agree(
     assert problem is None or "/flag" in str(reading.explanation)
 
 
-def test_a_parameter_that_cannot_be_read_is_no_flag() -> None:
+def test_a_parameter_that_cannot_be_read_is_no_flag():
     reading = read_flag("/flag", None, recorded(ON), error="denied")
 
     assert (OFF, None, "unreadable", False) == (
@@ -209,9 +207,7 @@ def test_a_parameter_that_cannot_be_read_is_no_flag() -> None:
     ("flags", "by", "compared"),
     [((ON,), "evaluate", True), ((ON,), "human:ann", False), ((ON, REVERTED), "evaluate", False)],
 )
-def test_what_a_trial_turned_on_is_compared_with_what_it_measured(
-    flags: tuple[Flag, ...], by: str, compared: bool
-) -> None:
+def test_what_a_trial_turned_on_is_compared_with_what_it_measured(flags, by, compared):
     reading = read_flag("/flag", flags[-1].to_json(), recorded(*flags, by=by))
 
     assert compared == (reading.promotion is not None)
@@ -222,17 +218,11 @@ def test_what_a_trial_turned_on_is_compared_with_what_it_measured(
     [(None, 1_790_000_000_123), ("2026-11-20T02:00:00Z", 1_795_140_000_000),
      ("2026-11-20T02:00:00+02:00", 1_795_132_800_000), ("2026-11-20T02:00:00", 1_795_140_000_000)],
 )  # fmt: skip
-def test_a_run_is_of_its_scheduled_time_else_of_its_start(
-    scheduled: str | None, started: int
-) -> None:
+def test_a_run_is_of_its_scheduled_time_else_of_its_start(scheduled, started):
     event = {"workload": "w", "execution": "e", "started": "2026-09-21T14:13:20.123Z"}
     start = RunStart.from_event({**event, "scheduled": scheduled})
 
     assert RunStart("w", "e", naming.trial_id(started), scheduled) == start
-
-
-def test_the_problems_for_which_a_flag_is_not_followed() -> None:
-    assert ("unreadable", "malformed", "differs", "unfit") == PROBLEMS
 
 
 # Which arm the next run trains, as a table of situations.
@@ -377,7 +367,7 @@ def test_nothing_but_a_flag_that_is_on_and_understood_trains_a_candidate(
     assert not choice.confirm or (followed and confirm)
 
 
-def test_a_permanent_promotion_keeps_having_baseline_runs() -> None:
+def test_a_permanent_promotion_keeps_having_baseline_runs():
     """By the id of the run and of that before; one that is due follows no other baseline run."""
     kept = FlagReading(replace(KEPT, holdback=0.2), "text")
 
@@ -400,7 +390,7 @@ def test_a_permanent_promotion_keeps_having_baseline_runs() -> None:
     assert {("compile", "flag")} == set(chosen("baseline"))
 
 
-def test_a_run_has_the_number_after_the_largest_whichever_earlier_ones_are_read() -> None:
+def test_a_run_has_the_number_after_the_largest_whichever_earlier_ones_are_read():
     """One that began late lies at the edge of what is read, with a number from later on."""
     numbers = [3, 9, 4, 5, 6, 7, 8]
     earlier = [replace(begun(place), number=number) for place, number in enumerate(numbers)]

@@ -73,15 +73,15 @@ def requested(number: int) -> CanaryRound:
     )  # fmt: skip
 
 
-def test_a_round_keeps_the_order_that_the_judge_asked_for() -> None:
+def test_a_round_keeps_the_order_that_the_judge_asked_for():
     assert [ROUND.runs[::-1]] * 2 == [requested(3).runs, requested(4).runs]
 
 
-def test_a_place_is_kept_for_as_long_as_a_run_with_its_rerun_and_waits_may_take() -> None:
+def test_a_place_is_kept_for_as_long_as_a_run_with_its_rerun_and_waits_may_take():
     assert longest_run_seconds(SOUND) == requested(3).slot_seconds
 
 
-def test_the_first_place_trains_its_arm_with_its_seed_and_is_tagged() -> None:
+def test_the_first_place_trains_its_arm_with_its_seed_and_is_tagged():
     slot = slot_after()
 
     assert ("compile", 17, {"compiler": "torch_compile"}) == (
@@ -109,14 +109,12 @@ def test_the_first_place_trains_its_arm_with_its_seed_and_is_tagged() -> None:
         ([begun("r1", 0, at=NOW - 600)], 0),
     ],
 )
-def test_a_place_is_taken_while_its_run_is_on_the_way_or_has_a_result(
-    entries: list[dict[str, Any]], position: int | None
-) -> None:
+def test_a_place_is_taken_while_its_run_is_on_the_way_or_has_a_result(entries, position):
     assert position == position_after(*entries)
 
 
 @pytest.mark.parametrize("reason", [canary.COMPLETE, canary.ABORTED, canary.OVERDUE])
-def test_a_closed_round_has_no_place(reason: str) -> None:
+def test_a_closed_round_has_no_place(reason):
     assert slot_after(closed(reason)) is None
 
 
@@ -127,21 +125,21 @@ def over(kind: str, trial: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("kind", ["decision", "failed"])
-def test_a_trial_that_is_over_has_no_place_even_where_its_round_is_open(kind: str) -> None:
+def test_a_trial_that_is_over_has_no_place_even_where_its_round_is_open(kind):
     assert slot_after(over(kind, TRIAL)) is None
     assert slot_after(over(kind, "another1")) is not None
 
 
-def test_a_round_whose_time_is_over_is_not_awaited() -> None:
+def test_a_round_whose_time_is_over_is_not_awaited():
     assert slot_after(now=NOW + 999) is not None
     assert slot_after(now=NOW + 1000) is None
 
 
-def test_production_of_another_job_carries_nothing() -> None:
+def test_production_of_another_job_carries_nothing():
     assert slot_after(job="edited") is None
 
 
-def test_the_round_is_over_once_every_place_has_its_result() -> None:
+def test_the_round_is_over_once_every_place_has_its_result():
     entries = [ROUND.to_entry(), ended("r1", 0, "compile")]
     assert "" == result_ending(ROUND, history(entries))
 
@@ -149,21 +147,21 @@ def test_the_round_is_over_once_every_place_has_its_result() -> None:
 
 
 @pytest.mark.parametrize("result", [{"finished": False, "applied": None}, {"applied": False}])
-def test_a_lost_candidate_ends_the_round_and_production_goes_back(result: dict[str, Any]) -> None:
+def test_a_lost_candidate_ends_the_round_and_production_goes_back(result):
     entries = [ROUND.to_entry(), ended("r1", 0, "compile", result=result)]
 
     assert canary.LOST == result_ending(ROUND, history(entries))
     assert open_slot(history(entries), now=NOW, job=JOB) is None
 
 
-def test_a_baseline_that_crashed_is_a_result_and_ends_nothing_by_itself() -> None:
+def test_a_baseline_that_crashed_is_a_result_and_ends_nothing_by_itself():
     crashed = ended("r2", 1, "baseline", result={"finished": False})
 
     assert "" == result_ending(ROUND, history([ROUND.to_entry(), crashed]))
     assert 0 == position_after(crashed)
 
 
-def test_of_two_runs_of_one_place_the_first_is_its_result_and_both_are_evidence() -> None:
+def test_of_two_runs_of_one_place_the_first_is_its_result_and_both_are_evidence():
     twice = history([
         ended("r2", 0, "compile", started_at=NOW - 1.0),
         ended("r1", 0, "compile", started_at=NOW - 2.0),
@@ -173,7 +171,7 @@ def test_of_two_runs_of_one_place_the_first_is_its_result_and_both_are_evidence(
     assert ["r1", "r2"] == [run.run for run in canary.canary_runs(twice, TRIAL)]
 
 
-def test_the_job_is_what_is_trained_and_nothing_of_how_it_is_judged() -> None:
+def test_the_job_is_what_is_trained_and_nothing_of_how_it_is_judged():
     same = change(SOUND, quality__history=(0.1, 0.2), policy__alpha=0.01, schedule__cron=None)
     other = change(SOUND, training__learning_rate=1e-4)
     digest = TrainedJob(SOUND, "s.tgz").digest
@@ -199,9 +197,7 @@ def effect_of(run: dict[str, Any], *entries: dict[str, Any], job: str | None = J
     ],
     ids=["one of two", "crashed", "of another job", "of an unknown job", "begun before the round"],
 )
-def test_a_run_ends_the_round_that_it_decides(
-    run: dict[str, Any], job: str | None, reason: str | None
-) -> None:
+def test_a_run_ends_the_round_that_it_decides(run, job, reason):
     over, too_late = effect_of(run, job=job)
 
     assert ([] if reason is None else [(3, reason)]) == [(one.round, why) for one, why in over]
@@ -215,9 +211,7 @@ def test_a_run_ends_the_round_that_it_decides(
         ("compile", False, "overdue", False), ("baseline", True, "overdue", False),
     ],
 )  # fmt: skip
-def test_a_closed_round_is_reported_and_its_late_model_is_not_released(
-    arm: str, hold: bool, reason: str, late: bool
-) -> None:
+def test_a_closed_round_is_reported_and_its_late_model_is_not_released(arm, hold, reason, late):
     run, asked = ended("r1", 0, arm), replace(ROUND, hold=hold)
     entries = [asked.to_entry(), run, closed(reason)]
     over, too_late = effect_of_run(ProductionRun.from_entry(run), history(entries), JOB)
@@ -225,24 +219,18 @@ def test_a_closed_round_is_reported_and_its_late_model_is_not_released(
     assert (late, [reason]) == (too_late, [why for _, why in over])
 
 
-def test_a_model_is_late_for_its_own_round_alone() -> None:
+def test_a_model_is_late_for_its_own_round_alone():
     earlier = replace(ROUND, round=2).to_entry()
     over = CanaryClosed(NOW, TRIAL, 2, "overdue").to_entry()
 
     assert not effect_of(ended("r1", 0, "compile"), earlier, over)[1]
 
 
-def test_the_ends_that_a_waiting_trial_hears_of() -> None:
-    assert ("complete", "lost", "changed", "retired") == canary.REPORTED_ENDS
-
-
 @pytest.mark.parametrize(
     ("arm", "hold", "held"),
     [("compile", True, True), ("compile", False, False), ("baseline", True, False)],
 )
-def test_a_candidates_model_is_held_where_the_round_holds_models(
-    arm: str, hold: bool, held: bool
-) -> None:
+def test_a_candidates_model_is_held_where_the_round_holds_models(arm, hold, held):
     asked = replace(ROUND, hold=hold, runs=(RequestedFullRun(arm, 17),))
     slot = open_slot(history([asked.to_entry()]), now=NOW, job=JOB)
 
@@ -250,7 +238,7 @@ def test_a_candidates_model_is_held_where_the_round_holds_models(
     assert ("hold" if held else None) == slot.tags.get("compilegate:release")
 
 
-def test_held_are_the_candidates_runs_of_the_trials_rounds_that_hold() -> None:
+def test_held_are_the_candidates_runs_of_the_trials_rounds_that_hold():
     free, other = replace(ROUND, round=4, hold=False), replace(ROUND, trial="0mabc999")
     runs = [
         ended("r1", 0, "compile"), ended("r2", 1, "baseline"), ended("r3", None, "compile"),

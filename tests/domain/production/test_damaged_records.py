@@ -24,7 +24,7 @@ OTHERS = list(ONE_OF_EACH.values())
 
 
 @pytest.mark.parametrize("kind", ONE_OF_EACH)
-def test_an_entry_with_one_key_lost_or_wrong_is_read_or_named(kind: str) -> None:
+def test_an_entry_with_one_key_lost_or_wrong_is_read_or_named(kind):
     entry = ONE_OF_EACH[kind]
     for key in entry.keys() - {"kind"}:
         lost = {name: value for name, value in entry.items() if name != key}
@@ -36,7 +36,7 @@ def test_an_entry_with_one_key_lost_or_wrong_is_read_or_named(kind: str) -> None
                 assert len(record.problem) < 1500
 
 
-def test_the_run_that_cannot_be_read_is_missing_and_the_others_are_there() -> None:
+def test_the_run_that_cannot_be_read_is_missing_and_the_others_are_there():
     run = {**ONE_OF_EACH["run"], "at": 5}
     damaged = {key: value for key, value in run.items() if key != "arm"}
     past = history([run, damaged])
@@ -49,7 +49,7 @@ def test_the_run_that_cannot_be_read_is_missing_and_the_others_are_there() -> No
 
 
 @pytest.mark.parametrize("change", [{"to": "{"}, {"version": "x"}, {"to": None}, {"by": 5}])
-def test_a_flag_is_not_taken_from_an_earlier_version_than_the_damaged_one(change: Any) -> None:
+def test_a_flag_is_not_taken_from_an_earlier_version_than_the_damaged_one(change):
     flag = ONE_OF_EACH["flag"]
     past = history([flag, {**flag, "version": flag["version"] + 1, **change}])
 
@@ -58,7 +58,7 @@ def test_a_flag_is_not_taken_from_an_earlier_version_than_the_damaged_one(change
     assert RESTORE == raised.value.fix
 
 
-def test_a_record_read_for_itself_says_what_is_wrong() -> None:
+def test_a_record_read_for_itself_says_what_is_wrong():
     with pytest.raises(UnreadableRecordError, match=r"kind 'review'.*damaged.*Fix: "):
         Review.from_entry({"kind": "review", "at": 5})
     assert isinstance(ledger.read({"kind": "review"}), DamagedRecord)

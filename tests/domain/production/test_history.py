@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -39,21 +38,19 @@ ENTRIES = [entry for entries in LEDGERS.values() for entry in entries.values()]
     [pair for entries in LEDGERS.values() for pair in entries.items()],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_an_entry_is_read_and_written_alike(key: str, entry: Any) -> None:
+def test_an_entry_is_read_and_written_alike(key, entry):
     record = ledger.read(entry)
 
     assert not isinstance(record, UnknownRecord)
     assert (entry, key) == (json.loads(json.dumps(record.to_entry())), record.key)
 
 
-def test_every_kind_of_entry_is_among_them() -> None:
+def test_every_kind_of_entry_is_among_them():
     assert set(ledger.KINDS) - MISSING == {entry["kind"] for entry in ENTRIES}
 
 
 @given(st.sampled_from(sorted(LEDGERS)), st.randoms(), st.integers(0, 5))
-def test_neither_order_nor_repetition_changes_the_history(
-    name: str, chance: random.Random, repeated: int
-) -> None:
+def test_neither_order_nor_repetition_changes_the_history(name, chance, repeated):
     entries = list(LEDGERS[name].values())
     mixed = [*entries, *entries[:repeated]]
     chance.shuffle(mixed)
@@ -61,14 +58,14 @@ def test_neither_order_nor_repetition_changes_the_history(
     assert history(entries) == history(mixed)
 
 
-def test_nothing_is_a_history_without_a_flag() -> None:
+def test_nothing_is_a_history_without_a_flag():
     assert WorkloadHistory() == history([])
     assert (False, "off", False) == (
         history([]).flag.enabled, history([]).flag.state, history([]).is_retired,
     )  # fmt: skip
 
 
-def test_an_entry_of_a_later_release_is_kept_and_changes_nothing_else() -> None:
+def test_an_entry_of_a_later_release_is_kept_and_changes_nothing_else():
     later = {"kind": "moved", "at": 5, "place": {"region": "eu"}}
     before = history(LEDGERS["reverted"].values())
     after = history([*LEDGERS["reverted"].values(), later])
@@ -78,7 +75,7 @@ def test_an_entry_of_a_later_release_is_kept_and_changes_nothing_else() -> None:
 
 
 @pytest.mark.parametrize("kind", [BegunRun, CanaryRound, FlagVersion, ProductionRun])
-def test_a_later_releases_further_fields_do_not_keep_an_entry_from_being_read(kind: Any) -> None:
+def test_a_later_releases_further_fields_do_not_keep_an_entry_from_being_read(kind):
     entry = next(entry for entry in ENTRIES if entry["kind"] == kind.kind)
 
     record = kind.from_entry({**entry, "of_a_later_release": 1})
@@ -94,16 +91,14 @@ def test_a_later_releases_further_fields_do_not_keep_an_entry_from_being_read(ki
         (FlagVersion, "overrode", Author("human:ana", 5, "because")),
     ],
 )
-def test_a_later_releases_further_fields_of_a_part_are_left_out(
-    kind: Any, name: str, nested: Any
-) -> None:
+def test_a_later_releases_further_fields_of_a_part_are_left_out(kind, name, nested):
     entry = next(entry for entry in ENTRIES if entry["kind"] == kind.kind)
     part = {**asdict(nested), "of_a_later_release": 1}
 
     assert nested == getattr(kind.from_entry({**entry, name: part}), name)
 
 
-def test_a_promotion_that_regressed_has_runs_reviews_and_versions() -> None:
+def test_a_promotion_that_regressed_has_runs_reviews_and_versions():
     past = history(LEDGERS["reverted"].values())
 
     assert ["enable", "revert"] == [version.action for version in past.flags]
@@ -113,14 +108,14 @@ def test_a_promotion_that_regressed_has_runs_reviews_and_versions() -> None:
     assert "revert" == past.reviews[-1].verdict == past.probation_ends[0].verdict
 
 
-def test_a_round_has_what_later_entries_say_of_it() -> None:
+def test_a_round_has_what_later_entries_say_of_it():
     (first, second) = history(LEDGERS["canary"].values()).rounds
 
     assert ("complete", "complete") == (first.closed, second.closed)
     assert (True, 1) == (first.reported, len(first.tokens))
 
 
-def test_a_question_has_its_token_and_its_answer() -> None:
+def test_a_question_has_its_token_and_its_answer():
     (approval,) = history(LEDGERS["approved"].values()).approvals
 
     assert (True, 1) == (approval.answer.approved, len(approval.tokens))
@@ -130,9 +125,7 @@ def test_a_question_has_its_token_and_its_answer() -> None:
     ("active", "retired"),
     [([], False), ([True], False), ([True, False], True), ([True, False, True], False)],
 )
-def test_a_workload_is_retired_by_its_latest_registration(
-    active: list[bool], retired: bool
-) -> None:
+def test_a_workload_is_retired_by_its_latest_registration(active, retired):
     changes = [
         RegistrationChange(revision, is_active, at=revision, document={"workload": "w"}).to_entry()
         for revision, is_active in enumerate(active, start=1)

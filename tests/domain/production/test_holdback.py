@@ -38,9 +38,7 @@ def job(runs_per_week: float = 3.0, holdback: float = 0.04, name: str = "bert-do
         (24, 0.0, 9.0, 0.0), (24, 0.0, None, 0.0),
     ],
 )  # fmt: skip
-def test_the_share_pays_for_itself(
-    runs_per_week: float, holdback: float, usd_per_run: float | None, share: float
-) -> None:
+def test_the_share_pays_for_itself(runs_per_week, holdback, usd_per_run, share):
     assert share == share_of(job(runs_per_week, holdback), usd_per_run)
 
 
@@ -61,9 +59,7 @@ def held(
 
 
 @given(st.integers(0, 10**6), st.floats(0.5, 40), st.floats(0.01, 0.3))
-def test_two_are_at_most_eight_weeks_and_two_runs_apart(
-    name: int, runs_per_week: float, holdback: float
-) -> None:
+def test_two_are_at_most_eight_weeks_and_two_runs_apart(name, runs_per_week, holdback):
     workload = job(runs_per_week, holdback, f"w{name}")
     times = [BEGIN, *held(workload, 40), BEGIN + 40 * WEEK]
 
@@ -75,7 +71,7 @@ def test_two_are_at_most_eight_weeks_and_two_runs_apart(
 @pytest.mark.parametrize(
     ("runs_per_week", "holdback"), [(1, 0.04), (3, 0.04), (24, 0.04), (7, 0.2)]
 )
-def test_as_many_are_held_back_as_the_share_says(runs_per_week: float, holdback: float) -> None:
+def test_as_many_are_held_back_as_the_share_says(runs_per_week, holdback):
     workload = job(runs_per_week, holdback)
     runs = 2000 * runs_per_week
 
@@ -88,8 +84,8 @@ def test_as_many_are_held_back_as_the_share_says(runs_per_week: float, holdback:
 
 @pytest.mark.parametrize("weeks_apart", [4, 6, 8, 13])
 def test_a_job_that_runs_more_rarely_than_registered_trains_the_candidate_in_every_other_run(
-    weeks_apart: int,
-) -> None:
+    weeks_apart,
+):
     gap = weeks_apart * WEEK
     times = held(job(3), 400 * weeks_apart, gap=gap)
 
@@ -99,23 +95,23 @@ def test_a_job_that_runs_more_rarely_than_registered_trains_the_candidate_in_eve
 
 @pytest.mark.parametrize("runs_per_week", [0.25, 0.14, 0.05])
 def test_a_job_that_runs_too_rarely_to_tell_anything_always_trains_the_candidate(
-    runs_per_week: float,
-) -> None:
+    runs_per_week,
+):
     assert [] == held(job(runs_per_week, holdback=0.5), 400)
 
 
-def test_workloads_with_the_same_schedule_are_drawn_apart() -> None:
+def test_workloads_with_the_same_schedule_are_drawn_apart():
     one, other = (set(held(job(24, 0.1, name), 100)) for name in ("a", "b"))
 
     assert len(one & other) < 0.3 * len(one)
 
 
-def test_nothing_is_held_back_where_the_team_or_the_flag_says_so() -> None:
+def test_nothing_is_held_back_where_the_team_or_the_flag_says_so():
     assert [] == held(job(holdback=0.0), 100)
     assert [] == held(job(holdback=0.3), 100, share=0.0)
 
 
-def test_a_document_without_a_share_of_its_own_is_one_that_0_2_0_reads() -> None:
+def test_a_document_without_a_share_of_its_own_is_one_that_0_2_0_reads():
     assert "holdback" not in SOUND.to_dict()["policy"]
     assert [0.0, 0.1] == [job(holdback=of).to_dict()["policy"]["holdback"] for of in (0.0, 0.1)]
     assert job(holdback=0.1) == read_document(job(holdback=0.1).to_dict())

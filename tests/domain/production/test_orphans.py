@@ -4,7 +4,6 @@ import pytest
 
 from compilegate.domain import naming
 from compilegate.domain.production.orphans import (
-    ENDED_BADLY,
     FORGOTTEN,
     ExecutionEnd,
     TaggedJob,
@@ -116,10 +115,6 @@ def test_a_lock_is_an_orphan_once_its_execution_has_been_over_for_an_hour():
 )
 def test_only_executions_of_the_stages_machines_count(execution, own):
     assert own is of_deployment(execution, "prod")
-
-
-def test_executions_that_ended_badly_lack_a_clean_up():
-    assert ("FAILED", "TIMED_OUT", "ABORTED") == ENDED_BADLY
 
 
 def test_orphans_of_jobs_and_locks_are_by_workload_in_order_of_name():

@@ -14,7 +14,6 @@ from compilegate.domain.errors import UnreadableRecordError
 from compilegate.domain.flag import Flag, parse_flag
 from compilegate.domain.production.history import Promotion
 from compilegate.domain.production.probation import (
-    UNTREATED,
     Findings,
     blind_spots,
     flag_transition,
@@ -80,7 +79,7 @@ def orders(doc: dict[str, Any]) -> list[tuple[int, str, bool]]:
     return sorted(made)
 
 
-def test_it_is_the_trials_evidence_with_productions_runs_behind_it() -> None:
+def test_it_is_the_trials_evidence_with_productions_runs_behind_it():
     before = trial()
     doc = probation_document(
         before, PROMOTION, [run_of(1), run_of(2, "baseline", confirm=True), run_of(3)]
@@ -92,7 +91,7 @@ def test_it_is_the_trials_evidence_with_productions_runs_behind_it() -> None:
     assert Verdict.CONTINUE == judge(doc).verdict
 
 
-def test_late_and_repeated_events_make_the_same_document() -> None:
+def test_late_and_repeated_events_make_the_same_document():
     runs = [run_of(n, "baseline" if n % 4 == 3 else "compile") for n in range(10)]
     mixed = runs[:]
     random.Random(3).shuffle(mixed)
@@ -116,14 +115,12 @@ def test_late_and_repeated_events_make_the_same_document() -> None:
     ],
     ids=["other machine", "before", "baseline before", "another arm", "candidate of a new trial"],
 )
-def test_what_does_not_bear_on_the_promotion_is_left_out(left_out: ProductionRun) -> None:
+def test_what_does_not_bear_on_the_promotion_is_left_out(left_out):
     assert probation([run_of(2)]) == probation([left_out, run_of(2)])
 
 
 @pytest.mark.parametrize(("name", "unseen"), [("f1", 2), (None, 0)], ids=["another", "unnamed"])
-def test_a_run_of_another_metric_is_named_and_compared_with_nothing(
-    name: str | None, unseen: int
-) -> None:
+def test_a_run_of_another_metric_is_named_and_compared_with_nothing(name, unseen):
     """One without a name, of an earlier release, is no reason to turn the change off."""
     exchanged = [run_of(1, metric_name=name), run_of(2, metric_name=name)]
     crash = run_of(3, "baseline", metric=None, metric_name=None, finished=False)
@@ -139,13 +136,13 @@ def test_a_run_of_another_metric_is_named_and_compared_with_nothing(
     assert () == watched_runs(exchanged, replace(PROMOTION, metric="")).runs
 
 
-def test_the_baseline_of_another_trials_round_is_a_baseline_of_today() -> None:
+def test_the_baseline_of_another_trials_round_is_a_baseline_of_today():
     run = run_of(1, "baseline", canary=CanarySlot("other", 1, 0))
 
     assert [(6, "baseline", False)] == orders(probation([run]))
 
 
-def test_earlier_baseline_runs_are_history_where_the_team_gave_none() -> None:
+def test_earlier_baseline_runs_are_history_where_the_team_gave_none():
     earlier = [run_of(-n, "baseline", metric=CENTRE + n / 1e4) for n in range(1, 27)]
     doc = probation_document(trial(history=()), PROMOTION, [], earlier)
     newest_last = [CENTRE + n / 1e4 for n in range(24, 0, -1)]
@@ -155,7 +152,7 @@ def test_earlier_baseline_runs_are_history_where_the_team_gave_none() -> None:
     assert Verdict.CONTINUE == judge(doc).verdict
 
 
-def test_a_guardrail_takes_its_past_from_productions_runs_as_the_first_metric_does() -> None:
+def test_a_guardrail_takes_its_past_from_productions_runs_as_the_first_metric_does():
     evidence, given = trial(), {"metric": "gap", "goal": "minimize", "margin": 0.1}
     evidence["quality"]["guardrails"] = [{**given, "history": []}, {**given, "metric": "top5",
                                                                     "history": [0.5]}]  # fmt: skip
@@ -171,7 +168,7 @@ def test_a_guardrail_takes_its_past_from_productions_runs_as_the_first_metric_do
     assert [0.9] * 20 == quality["history"]
 
 
-def test_a_history_that_the_team_gave_is_left_alone() -> None:
+def test_a_history_that_the_team_gave_is_left_alone():
     doc = probation([], earlier=[run_of(-1, "baseline", metric=0.1)])
 
     assert [0.9] * 20 == doc["quality"]["history"]
@@ -187,13 +184,13 @@ def test_a_history_that_the_team_gave_is_left_alone() -> None:
     ],
     ids=["candidate", "other machine", "crashed", "other code"],
 )
-def test_only_baseline_runs_of_what_the_trial_measured_are_history(other: ProductionRun) -> None:
+def test_only_baseline_runs_of_what_the_trial_measured_are_history(other):
     doc = probation_document(trial(history=()), PROMOTION, [], [other])
 
     assert [] == doc["quality"]["history"]
 
 
-def test_a_run_of_the_trial_itself_is_not_its_history_too() -> None:
+def test_a_run_of_the_trial_itself_is_not_its_history_too():
     evidence = trial(history=())
     run = run_of(-1, "baseline")
     evidence["arms"][0]["runs"][-1]["job"] = run.job
@@ -216,15 +213,13 @@ def crash(number: int) -> ProductionRun:
         ([crash(-2), crash(1)], []),
     ],
 )
-def test_after_permanence_an_unbroken_row_is_what_counts(
-    runs: list[ProductionRun], row: list[int]
-) -> None:
+def test_after_permanence_an_unbroken_row_is_what_counts(runs, row):
     latest = row_at_the_end(runs, PROMOTION)
 
     assert [BEGIN + number * DAY for number in row] == [run.started_at for run in latest]
 
 
-def test_the_judge_reverts_a_row_of_crashes_and_calls_a_row_without_the_change_invalid() -> None:
+def test_the_judge_reverts_a_row_of_crashes_and_calls_a_row_without_the_change_invalid():
     crashes = row_at_the_end([crash(1), crash(2)], PROMOTION)
     without = row_at_the_end([run_of(n, applied=False) for n in (1, 2)], PROMOTION)
 
@@ -238,7 +233,7 @@ def unread(number: int, **changed: Any) -> ProductionRun:
 
 
 @pytest.mark.parametrize(("unseen", "reported"), [(2, False), (3, True), (4, True)])
-def test_a_row_of_runs_that_leave_nothing_to_judge_is_reported(unseen: int, reported: bool) -> None:
+def test_a_row_of_runs_that_leave_nothing_to_judge_is_reported(unseen, reported):
     row = [run_of(3 + n, counts=False) for n in range(unseen)]
     before = [run_of(1, counts=False), run_of(2)]
     runs = [*row, *before, run_of(20, "baseline", counts=False)]
@@ -248,7 +243,7 @@ def test_a_row_of_runs_that_leave_nothing_to_judge_is_reported(unseen: int, repo
     assert all(f"The last {unseen} runs" in note.message for note in notes)
 
 
-def test_of_records_that_cannot_be_read_the_last_is_named() -> None:
+def test_of_records_that_cannot_be_read_the_last_is_named():
     runs = [unread(1, job="first"), unread(2, job="second"), unread(3, job="last"), run_of(4)]
     damaged = [
         DamagedRecord({"kind": kind}, UnreadableRecordError(f"problem {number}"))
@@ -262,9 +257,7 @@ def test_of_records_that_cannot_be_read_the_last_is_named() -> None:
 
 
 @pytest.mark.parametrize(("completed", "stopped", "ends"), [(5, 4, False), (6, 2, True)])
-def test_a_change_that_six_completed_runs_hide_is_not_observed(
-    completed: int, stopped: int, ends: bool
-) -> None:
+def test_a_change_that_six_completed_runs_hide_is_not_observed(completed, stopped, ends):
     row = [
         run_of(2 + n, counts=False, status="Completed" if n < completed else "Stopped")
         for n in range(completed + stopped)
@@ -276,7 +269,7 @@ def test_a_change_that_six_completed_runs_hide_is_not_observed(
     assert all("6 of them completed" in reason.message for reason in reasons)
 
 
-def test_runs_of_the_moment_of_the_promotion_are_watched() -> None:
+def test_runs_of_the_moment_of_the_promotion_are_watched():
     moment = run_of(0)
     assert BEGIN == moment.started_at
     assert (moment,) == watched_runs([moment, run_of(-1)], PROMOTION).runs
@@ -285,7 +278,7 @@ def test_runs_of_the_moment_of_the_promotion_are_watched() -> None:
     ]
 
 
-def test_walls_that_the_team_gave_stay_beside_productions_metrics() -> None:
+def test_walls_that_the_team_gave_stay_beside_productions_metrics():
     evidence = trial(history=())
     evidence["quality"]["history_wall_seconds"] = [1.0, 2.0]
     quality = probation_document(evidence, PROMOTION, [], [run_of(-1, "baseline")])["quality"]
@@ -293,7 +286,7 @@ def test_walls_that_the_team_gave_stay_beside_productions_metrics() -> None:
     assert ([CENTRE], [1.0, 2.0]) == (quality["history"], quality["history_wall_seconds"])
 
 
-def test_what_the_judge_never_reads_is_left_out_of_its_evidence() -> None:
+def test_what_the_judge_never_reads_is_left_out_of_its_evidence():
     large = {"loss_curve": [1], "outcomes": {}, "stage": "quality", "block": 1}
     plain = run_of(1)
     run = replace(plain, result={**plain.result, **large})
@@ -305,10 +298,6 @@ def test_what_the_judge_never_reads_is_left_out_of_its_evidence() -> None:
     ]
 
     assert not {"loss_curve", "outcomes", "block"} & made.keys()
-
-
-def test_the_figures_that_these_tests_go_by() -> None:
-    assert 2 == UNTREATED
 
 
 # What follows from a finding: off beats stale, stale beats permanent, nothing turns on.
@@ -368,9 +357,7 @@ REVERTED = Flag(False, "reverted", "compile", {}, "d2")
         ("permanent", Findings(None, CHANGED, holdback=0.04), "keep", "stale", STALE_ON),
     ],
 )  # fmt: skip
-def test_what_follows_from_a_review(
-    state: str, findings: Findings, policy: str, action: str, flag: Flag
-) -> None:
+def test_what_follows_from_a_review(state, findings, policy, action, flag):
     transition = flag_transition(on(state), findings, policy)
 
     assert transition is not None
@@ -394,5 +381,5 @@ def test_what_follows_from_a_review(
         ("stale", Findings(holdback=0.04)),
     ],
 )
-def test_what_proves_nothing_new_leaves_the_flag_alone(state: str, findings: Findings) -> None:
+def test_what_proves_nothing_new_leaves_the_flag_alone(state, findings):
     assert None is flag_transition(on(state), findings, "keep")

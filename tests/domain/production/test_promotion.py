@@ -40,7 +40,7 @@ PROMOTED = entry(1, ON)
         "without a candidate",
     ],
 )  # fmt: skip
-def test_what_is_off_or_no_trial_proved_is_no_promotion(history: list[Any]) -> None:
+def test_what_is_off_or_no_trial_proved_is_no_promotion(history):
     assert None is standing_promotion(history)
 
 
@@ -62,8 +62,8 @@ def test_what_is_off_or_no_trial_proved_is_no_promotion(history: list[Any]) -> N
     ],
 )  # fmt: skip
 def test_a_promotion_is_of_the_trial_that_measured_it(
-    history: list[Any], trial: str, candidate: str, at: int, since: int, *, by_human: bool
-) -> None:
+    history, trial, candidate, at, since, *, by_human
+):
     promotion = standing_promotion(history)
 
     assert promotion is not None

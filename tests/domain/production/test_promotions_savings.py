@@ -27,9 +27,7 @@ WEEK = TimeWindow(BEGIN, BEGIN + 7 * DAY)
 @pytest.mark.parametrize(
     ("before_its_end", "expected"), [(1, 1 + 2 * 10), (0, 1 + 2 * 10), (-1, 2 + 10)]
 )
-def test_a_run_counts_for_the_promotion_that_it_ended_under(
-    before_its_end: int, expected: float
-) -> None:
+def test_a_run_counts_for_the_promotion_that_it_ended_under(before_its_end, expected):
     """The second promotion stands from a second before, at, or after the end of the third run."""
     runs = [production_run(1, "baseline"), *(production_run(n, "compile") for n in (2, 3, 4))]
     second = int(runs[2].ended_at) - before_its_end
@@ -45,7 +43,7 @@ def test_a_run_counts_for_the_promotion_that_it_ended_under(
     assert (3, expected) == (summary.savings.runs, summary.savings.expected_usd)
 
 
-def test_what_is_open_is_of_the_latest_review_the_latest_trial_and_any_of_its_rounds() -> None:
+def test_what_is_open_is_of_the_latest_review_the_latest_trial_and_any_of_its_rounds():
     def begun(trial: str, day: int) -> TrialStarted:
         return TrialStarted(BEGIN + day * DAY, f"arn:aws:states:us-east-1:1:execution:e:w-{trial}")
 
@@ -70,7 +68,7 @@ def test_what_is_open_is_of_the_latest_review_the_latest_trial_and_any_of_its_ro
     assert ("0mabc126", None) == (summary.trial, summary.canary)
 
 
-def test_a_week_begins_with_its_first_second_and_ends_before_its_last() -> None:
+def test_a_week_begins_with_its_first_second_and_ends_before_its_last():
     first, end = BEGIN, BEGIN + 7 * DAY
 
     def ended(at: float, arm: str, **changed: Any) -> dict[str, Any]:
@@ -117,7 +115,7 @@ def test_a_week_begins_with_its_first_second_and_ends_before_its_last() -> None:
     assert not summary.quiet
 
 
-def test_the_first_question_that_is_open_waits_for_a_person() -> None:
+def test_the_first_question_that_is_open_waits_for_a_person():
     asked = [
         ApprovalRequested(BEGIN + n, BEGIN + DAY, trial, "e", "d", "k", "compile")
         for n, trial in enumerate(("t1", "t2", "t3"))
@@ -142,9 +140,7 @@ def test_the_first_question_that_is_open_waits_for_a_person() -> None:
         ({"state": "permanent", "candidate": "c", "failed": 3, "watched": 9}, True, False),
     ],
 )
-def test_a_week_is_quiet_where_nothing_ran_changed_or_is_open(
-    changed: dict[str, Any], quiet: bool, is_open: bool
-) -> None:
+def test_a_week_is_quiet_where_nothing_ran_changed_or_is_open(changed, quiet, is_open):
     week = WorkloadWeek(
         **{"workload": "w", "owner": None, "state": "off", "enabled": False, **changed}
     )

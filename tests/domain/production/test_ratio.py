@@ -26,7 +26,7 @@ def points(logs: list[float], arms: str, gap: float = 86_400) -> list[Point]:
 
 @pytest.mark.parametrize("arms", ["bccb", "bcccc", "cbccccbc", "c" * 12 + "ccbccc" * 3])
 @pytest.mark.parametrize("slope", [0.0, 0.3, -0.2])
-def test_a_line_that_both_arms_follow_cancels(arms: str, slope: float) -> None:
+def test_a_line_that_both_arms_follow_cancels(arms, slope):
     logs = [5 + slope * place + 0.25 * (arm == "b") for place, arm in enumerate(arms)]
     ratio = ratio_of(points(logs, arms))
 
@@ -36,7 +36,7 @@ def test_a_line_that_both_arms_follow_cancels(arms: str, slope: float) -> None:
 
 
 @pytest.mark.parametrize("arms", ["", "b", "c", "bc", "bcc", "cccccc", "bbbbbb"])
-def test_too_few_runs_of_either_arm_say_nothing(arms: str) -> None:
+def test_too_few_runs_of_either_arm_say_nothing(arms):
     assert ratio_of(points([1.0, 2.0, 1.5, 1.0, 2.0, 1.7][: len(arms)], arms)) is None
 
 
@@ -44,9 +44,7 @@ def test_too_few_runs_of_either_arm_say_nothing(arms: str) -> None:
     ("arms", "days", "known"),
     [("bbccc", 3, True), ("bbccc", 4, False), ("bbbcccc", 5, True), ("bbbcccc", 6, False)],
 )
-def test_a_line_through_a_burst_of_one_arm_is_not_drawn_on_to_the_others(
-    arms: str, days: int, known: bool
-) -> None:
+def test_a_line_through_a_burst_of_one_arm_is_not_drawn_on_to_the_others(arms, days, known):
     """Arms apart leave less and less of themselves beside the line: 6.4, 4.7, 5.4 and 4.3 %."""
     made = points([0.3 * (arm == "b") for arm in arms], arms)
     apart = [one if one.is_baseline else replace(one, at=one.at + days * 86_400) for one in made]
@@ -55,7 +53,7 @@ def test_a_line_through_a_burst_of_one_arm_is_not_drawn_on_to_the_others(
 
 
 @pytest.mark.parametrize(("largest", "known"), [(math.log(9.9), True), (math.log(10.1), False)])
-def test_a_ratio_or_an_error_beyond_ten_is_none(largest: float, known: bool) -> None:
+def test_a_ratio_or_an_error_beyond_ten_is_none(largest, known):
     arms, noise = "bccbbccb", [0.0, 0.1, -0.1, 0.1, 0.0, 0.1, -0.1, 0.1]
     error = getattr(ratio_of(points(noise, arms)), "se")  # noqa: B009
 
@@ -71,19 +69,19 @@ def test_a_ratio_or_an_error_beyond_ten_is_none(largest: float, known: bool) -> 
     assert [known] * 3 == [ratio is not None for ratio in found]
 
 
-def test_runs_with_many_weeks_between_say_nothing() -> None:
+def test_runs_with_many_weeks_between_say_nothing():
     """More blocks than runs: some have none."""
     assert ratio_of(points([1.0, 1.5, 1.1], "cbc", gap=20 * WEEK)) is None
 
 
-def test_runs_at_one_time_have_a_level_and_no_line() -> None:
+def test_runs_at_one_time_have_a_level_and_no_line():
     ratio = ratio_of(points([1.0, 1.5, 1.1], "cbc", gap=0))
 
     assert ratio is not None
     assert ratio.log == pytest.approx(0.45)
 
 
-def test_a_step_disturbs_its_own_block_alone() -> None:
+def test_a_step_disturbs_its_own_block_alone():
     arms = "ccbcccccccbc" * 3
     logs = [0.3 * (arm == "b") + 0.5 * (place >= 24) for place, arm in enumerate(arms)]
     ratio = ratio_of(points(logs, arms))
@@ -97,9 +95,7 @@ def test_a_step_disturbs_its_own_block_alone() -> None:
     gap=st.sampled_from([3600.0, WEEK / 2]),
     slope=st.floats(-0.1, 0.1),
 )
-def test_estimate_and_error_are_those_of_least_squares(
-    noise: list[float], gap: float, slope: float
-) -> None:
+def test_estimate_and_error_are_those_of_least_squares(noise, gap, slope):
     """By numpy over the whole design matrix: a level and a slope for each block, and the arm."""
     arms = "cbccccccccbcccc" * 2
     logs = [slope * place + one for place, one in enumerate(noise)]
@@ -129,9 +125,7 @@ def test_estimate_and_error_are_those_of_least_squares(
         (9, WEEK, 1), (9, WEEK + 1, 2), (9, 2 * WEEK, 2), (10, 2 * WEEK, 3),
     ],
 )  # fmt: skip
-def test_a_block_has_twelve_runs_and_eight_weeks_at_most(
-    runs: int, gap: float, blocks: int
-) -> None:
+def test_a_block_has_twelve_runs_and_eight_weeks_at_most(runs, gap, blocks):
     """A step between two blocks disturbs nothing, one in the middle of a block does."""
     ends = [round(runs * place / blocks) for place in range(blocks + 1)]
     arms = "".join("b" if place - 1 in ends else "c" for place in range(runs))

@@ -96,18 +96,16 @@ HELD = [*RUNS[:-3], ran(3, "baseline"), *[ran(day) for day in (2.7, 2.3, 1.9)]]
         )), promotion(), False),
     ],
 )  # fmt: skip
-def test_a_review_needs_what_it_counts_compares_and_goes_on_from(
-    past: WorkloadHistory, standing: Promotion, enough: bool
-) -> None:
+def test_a_review_needs_what_it_counts_compares_and_goes_on_from(past, standing, enough):
     assert enough == is_enough(past, standing)
 
 
 @pytest.mark.parametrize(("at", "enough"), [(SURE, True), (SURE - 1, False)])
-def test_of_what_was_not_measured_the_last_review_is_enough(at: int, enough: bool) -> None:
+def test_of_what_was_not_measured_the_last_review_is_enough(at, enough):
     assert enough == is_enough(window([], [replace(REVIEWS[0], at=at)]), promotion(), None)
 
 
-def test_runs_before_the_window_are_counted_by_the_review_that_has_seen_most() -> None:
+def test_runs_before_the_window_are_counted_by_the_review_that_has_seen_most():
     late = replace(
         REVIEWS[3], at=REVIEWS[-1].at + 5
     )  # was begun before the last one, and ended late
@@ -122,7 +120,7 @@ def test_runs_before_the_window_are_counted_by_the_review_that_has_seen_most() -
 @pytest.mark.parametrize(
     ("seconds", "unsure"), [(1, False), (0, True), (-599, True), (-600, False)]
 )
-def test_a_run_that_a_review_may_have_missed_is_no_guess(seconds: int, unsure: bool) -> None:
+def test_a_run_that_a_review_may_have_missed_is_no_guess(seconds, unsure):
     at = REVIEWS[-1].at + seconds
     other = replace(ran(0.9), started_at=at - 60.0, ended_at=at - 0.0, at=at - 30)
     past = window([*RUNS, other], REVIEWS)
@@ -167,21 +165,19 @@ def situation(state: str = "permanent", at: int = NOW - DAY, **more: Any) -> Sit
         ([BEGUN], situation("probation", runs=[ran(19.9, "baseline")]), False),
     ],
 )  # fmt: skip
-def test_a_run_that_begins_needs_the_last_review_an_earlier_run_and_a_baseline(
-    begun: list[BegunRun], now: Situation, enough: bool
-) -> None:
+def test_a_run_that_begins_needs_the_last_review_an_earlier_run_and_a_baseline(begun, now, enough):
     past = WorkloadHistory(since=SINCE, begun=tuple(begun))
     assert enough == recent.enough_to_begin(past, now, SOUND, run=RUN, at=NOW)
 
 
 @pytest.mark.parametrize(("at", "enough"), [(SINCE, True), (SINCE - 1, False)])
-def test_slots_of_an_open_round_may_be_taken_since_it_opened(at: int, enough: bool) -> None:
+def test_slots_of_an_open_round_may_be_taken_since_it_opened(at, enough):
     opened = CanaryRound("t2", 1, (), {}, "job", NOW + DAY, 60, hold=False, at=at)
     past = WorkloadHistory(since=SINCE, begun=(BEGUN,), rounds=(opened,))
     assert enough == recent.enough_to_begin(past, situation(), SOUND, run=RUN, at=NOW)
 
 
-def test_windows_grow_to_everything_and_have_the_run_in_them() -> None:
+def test_windows_grow_to_everything_and_have_the_run_in_them():
     old = naming.trial_id(1000 * (NOW - 30 * DAY))
     assert [NOW - 30 * DAY, NOW - 30 * DAY, NOW - 112 * DAY, NOW - 448 * DAY, -math.inf] == (
         recent.windows(NOW, old)

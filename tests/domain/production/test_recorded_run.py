@@ -22,7 +22,6 @@ from compilegate.domain.production.attempts import (
 )
 from compilegate.domain.production.history import WorkloadHistory
 from compilegate.domain.production.job import RunJobs
-from compilegate.domain.production.job_evidence import LARGEST_RUN
 from compilegate.domain.production.recorded_run import (
     NOT_RUN,
     AttemptOutcome,
@@ -70,34 +69,34 @@ def outcome(status: str | None, error: str = "", **more: Any) -> AttemptOutcome:
 
 @pytest.mark.parametrize("status", ["Completed", "Failed", "Stopped", "Stopping", None])
 def test_a_job_that_is_not_in_progress_is_recorded_and_only_its_twins_are_stopped(
-    status: str | None,
-) -> None:
+    status,
+):
     recorded = outcome(status, "SageMaker.AmazonSageMakerException", duplicates=(DUPLICATE,))
 
     assert isinstance(recorded.record, ProductionRun)
     assert (JOB, (DUPLICATE,)) == (recorded.record.job, recorded.stop)
 
 
-def test_a_job_in_progress_is_not_recorded() -> None:
+def test_a_job_in_progress_is_not_recorded():
     with pytest.raises(StillTrainsError, match=f"{JOB} is still training"):
         outcome("InProgress", "SageMaker.AmazonSageMakerException")
 
 
-def test_a_job_in_progress_after_its_time_is_stopped_with_its_twins_and_recorded() -> None:
+def test_a_job_in_progress_after_its_time_is_stopped_with_its_twins_and_recorded():
     recorded = outcome("InProgress", "States.Timeout", duplicates=(DUPLICATE,))
 
     assert isinstance(recorded.record, ProductionRun)
     assert (False, (JOB, DUPLICATE)) == (recorded.record.counts, recorded.stop)
 
 
-def test_a_job_without_capacity_waits_as_long_as_the_first_wait_is() -> None:
+def test_a_job_without_capacity_waits_as_long_as_the_first_wait_is():
     recorded = outcome("Failed", reason=CAPACITY, first_wait=7.0)
 
     assert isinstance(recorded.record, CapacityWait)
     assert (7, JOB, ()) == (recorded.record.wait_seconds, recorded.record.job, recorded.stop)
 
 
-def test_a_fallback_instance_type_is_tried_without_a_pause() -> None:
+def test_a_fallback_instance_type_is_tried_without_a_pause():
     recorded = outcome("Failed", reason=CAPACITY, workload=ELSEWHERE)
 
     assert isinstance(recorded.record, CapacityWait)
@@ -107,7 +106,7 @@ def test_a_fallback_instance_type_is_tried_without_a_pause() -> None:
     )
 
 
-def test_a_run_that_may_not_wait_is_recorded_as_not_run() -> None:
+def test_a_run_that_may_not_wait_is_recorded_as_not_run():
     workload = change(SOUND, schedule__max_wait_hours=0.0)
     recorded = outcome("Failed", reason=CAPACITY, workload=workload)
 
@@ -116,7 +115,7 @@ def test_a_run_that_may_not_wait_is_recorded_as_not_run() -> None:
     assert str(recorded.record.reason).startswith("gave up waiting for machines: ")
 
 
-def test_after_a_wait_the_same_arm_is_tried_again_on_the_type_that_the_wait_names() -> None:
+def test_after_a_wait_the_same_arm_is_tried_again_on_the_type_that_the_wait_names():
     wait = outcome("Failed", reason=CAPACITY, workload=ELSEWHERE).record
 
     again = ended(attempt=Attempt(2, rerun=True))
@@ -125,14 +124,14 @@ def test_after_a_wait_the_same_arm_is_tried_again_on_the_type_that_the_wait_name
     )
 
 
-def test_a_candidate_that_failed_is_followed_by_a_rerun_and_no_other_run_by_anything() -> None:
+def test_a_candidate_that_failed_is_followed_by_a_rerun_and_no_other_run_by_anything():
     failed, completed = (outcome(status).record for status in ("Failed", "Completed"))
 
     assert Attempt(1, rerun=True) == attempt_answer(failed, ended()).attempt
     assert Attempt() == attempt_answer(completed, ended()).attempt
 
 
-def test_the_first_pause_is_reported_and_no_fallback_or_later_pause() -> None:
+def test_the_first_pause_is_reported_and_no_fallback_or_later_pause():
     pause = outcome("Failed", reason=CAPACITY).record
     fallback = outcome("Failed", reason=CAPACITY, workload=ELSEWHERE).record
 
@@ -145,7 +144,7 @@ def test_the_first_pause_is_reported_and_no_fallback_or_later_pause() -> None:
     assert not notifies_owner(tried, ())
 
 
-def test_of_the_runs_only_one_that_leaves_no_model_is_reported() -> None:
+def test_of_the_runs_only_one_that_leaves_no_model_is_reported():
     baseline = replace(BEGUN, arm="baseline")
     failed, repeated, completed = (
         outcome(status, begun=begun).record
@@ -156,11 +155,6 @@ def test_of_the_runs_only_one_that_leaves_no_model_is_reported() -> None:
         notifies_owner(attempt_answer(record, ended()), ())
         for record in (failed, repeated, completed)
     ]
-
-
-def test_the_figures_that_these_tests_go_by() -> None:
-    assert 100_000 == LARGEST_RUN
-    assert 300 == FIRST_SECONDS
 
 
 # A run's attempts: how long it waits for machines, and what each attempt is for.
@@ -267,10 +261,6 @@ def test_a_jobs_name_says_which_attempt_it_was(job, number):
     assert number == attempt_number(job)
 
 
-def test_the_longest_that_a_run_may_take() -> None:
-    assert 90 * 86_400 == RUN_SECONDS
-
-
 CHOSEN = BegunRun(0, "r", "e", "compile", "flag", 17, 1, "spec", "source")
 
 
@@ -330,9 +320,7 @@ def test_a_pause_may_end_with_the_last_second_of_the_bound():
         ("compile", False, 1, True),  # its rerun
     ],
 )
-def test_a_run_is_open_while_a_pass_may_have_to_look_at_it(
-    arm: str | None, finished: bool, days: float, is_open: bool
-) -> None:
+def test_a_run_is_open_while_a_pass_may_have_to_look_at_it(arm, finished, days, is_open):
     run, day = naming.trial_id(1000 * NOW), 86_400
     runs = [
         ProductionRun(

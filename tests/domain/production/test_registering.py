@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
@@ -34,27 +33,25 @@ SPEC = {"workload": {"owner": "ml"}, "source_key": "k1", "code_digest": "c1"}
         (NOW, {}, "repaired"),
     ],
 )
-def test_a_registration_is_new_updated_revived_completed_or_repaired(
-    current: Registration, changes: dict[str, Any], expected: str
-) -> None:
+def test_a_registration_is_new_updated_revived_completed_or_repaired(current, changes, expected):
     assert expected == outcome_of(current, replace(NOW, **changes))
 
 
-def test_another_owner_may_not_take_the_name() -> None:
+def test_another_owner_may_not_take_the_name():
     check_owner(NOW, replace(NOW, origin="other.yaml"))
     check_owner(replace(NOW, owner=None), replace(NOW, owner="another"))
     with pytest.raises(InvalidInputError, match="--take-over"):
         check_owner(NOW, replace(NOW, owner="another"))
 
 
-def test_the_source_that_is_replaced() -> None:
+def test_the_source_that_is_replaced():
     assert replaced_source(NOT_REGISTERED, NOW) is None
     assert replaced_source(NOW, NOW) is None
     assert "bert.yaml of ml" == replaced_source(NOW, replace(NOW, owner="another"))
 
 
 @pytest.mark.parametrize(("digest", "part"), [("c2", "source"), ("c1", "recorder")])
-def test_changes_name_the_fields_and_which_part_of_the_source(digest: str, part: str) -> None:
+def test_changes_name_the_fields_and_which_part_of_the_source(digest, part):
     requested = replace(NOW, spec_key="spec2", source_digest="s2")
     after = {"workload": {"owner": "infra"}, "source_key": "k2", "code_digest": digest}
 
@@ -63,7 +60,7 @@ def test_changes_name_the_fields_and_which_part_of_the_source(digest: str, part:
     assert () == registration_changes(NOT_REGISTERED, requested, {}, after)
 
 
-def test_a_change_continues_the_revisions() -> None:
+def test_a_change_continues_the_revisions():
     requested = replace(NOW, spec_key="spec2", complete=False)
     first = next_change(NOT_REGISTERED, requested, (), by="human:ana", at=7)
     following = next_change(NOW, requested, (), by="human:ana", at=7)

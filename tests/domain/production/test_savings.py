@@ -51,7 +51,7 @@ def counted(savings: Savings) -> tuple[int, ...]:
     )  # fmt: skip
 
 
-def test_a_run_saves_its_price_times_the_ratio_less_one() -> None:
+def test_a_run_saves_its_price_times_the_ratio_less_one():
     savings = saving_of(in_turns(6))
 
     assert (3, 3, 0, 0, 3) == counted(savings)
@@ -65,14 +65,14 @@ def test_a_run_saves_its_price_times_the_ratio_less_one() -> None:
     [production_run(day, "baseline" if day < 3 else "compile") for day in range(3)],
 ])  # fmt: skip
 def test_without_runs_enough_to_tell_arms_from_growth_and_chance_nothing_is_booked(
-    runs: list[ProductionRun],
-) -> None:
+    runs,
+):
     savings = saving_of(runs)
 
     assert (savings.runs, 0, None) == (savings.unknown_runs, savings.micro_usd, savings.saved_usd)
 
 
-def test_a_job_that_grows_saves_what_the_baseline_of_its_day_would_have_cost_more() -> None:
+def test_a_job_that_grows_saves_what_the_baseline_of_its_day_would_have_cost_more():
     grown = [
         replace(run, usd=run.usd * 1.01**day) for day, run in enumerate(in_turns(30)) if run.usd
     ]
@@ -83,7 +83,7 @@ def test_a_job_that_grows_saves_what_the_baseline_of_its_day_would_have_cost_mor
     assert saved[grown[29].job] == pytest.approx(SAVED * 1.01**29)
 
 
-def test_two_candidates_are_compared_each_with_the_baseline() -> None:
+def test_two_candidates_are_compared_each_with_the_baseline():
     theirs = [production_run(day, "other", usd=108.0) for day in (2, 4, 6)]
     runs = sorted([*in_turns(8), *theirs], key=lambda run: run.started_at)
 
@@ -92,7 +92,7 @@ def test_two_candidates_are_compared_each_with_the_baseline() -> None:
     assert {("compile", 58.0), ("other", 108.0)} == saved
 
 
-def test_a_months_saving_goes_by_the_runs_near_it_and_stays_once_it_is_closed() -> None:
+def test_a_months_saving_goes_by_the_runs_near_it_and_stays_once_it_is_closed():
     near = in_turns(200)
     since, until = utc.month_of(near[100].ended_at)
     month = saving_of(near, since, until)
@@ -119,7 +119,7 @@ def test_a_months_saving_goes_by_the_runs_near_it_and_stays_once_it_is_closed() 
     noise=st.lists(st.floats(-0.1, 0.1), min_size=120, max_size=120),
     cuts=st.lists(st.integers(0, 120 * DAY), max_size=4),
 )
-def test_sums_over_any_parts_are_that_of_the_whole(noise: list[float], cuts: list[int]) -> None:
+def test_sums_over_any_parts_are_that_of_the_whole(noise, cuts):
     runs = [
         replace(run, usd=run.usd * math.exp(one))
         for run, one in zip(in_turns(120), noise, strict=True) if run.usd
@@ -131,7 +131,7 @@ def test_sums_over_any_parts_are_that_of_the_whole(noise: list[float], cuts: lis
     assert saving_of(runs) == total(parts)
 
 
-def test_a_crashed_run_is_booked_with_what_it_cost() -> None:
+def test_a_crashed_run_is_booked_with_what_it_cost():
     crash = production_run(5, finished=False, metric=None, wall_seconds=None)
     unpriced = production_run(6, finished=False, usd=None)
     savings = saving_of([*in_turns(4), crash, unpriced], usd_per_run=50.0)
@@ -142,7 +142,7 @@ def test_a_crashed_run_is_booked_with_what_it_cost() -> None:
     assert saving_of([crash]).saved_usd == -158
 
 
-def test_what_lacks_a_price_or_is_no_evidence_is_counted_and_compares_nothing() -> None:
+def test_what_lacks_a_price_or_is_no_evidence_is_counted_and_compares_nothing():
     odd = [
         production_run(5, usd=None), production_run(6, "baseline", counts=False, usd=1.0),
         production_run(7, "baseline", finished=False, usd=1.0),
@@ -155,7 +155,7 @@ def test_what_lacks_a_price_or_is_no_evidence_is_counted_and_compares_nothing() 
 
 
 @pytest.mark.parametrize("usd", [-5.0, math.nan, math.inf, 1e9, 1e300])
-def test_what_is_no_price_is_unknown_and_compares_nothing(usd: float) -> None:
+def test_what_is_no_price_is_unknown_and_compares_nothing(usd):
     odd = [production_run(5, usd=usd), production_run(6, "baseline", usd=usd)]
     crash = production_run(7, finished=False, usd=usd)
     savings = saving_of([*in_turns(4), *odd, crash])
@@ -164,7 +164,7 @@ def test_what_is_no_price_is_unknown_and_compares_nothing(usd: float) -> None:
     assert 2 * SAVED == savings.saved_usd
 
 
-def test_jobs_that_start_a_minute_apart_book_no_more_than_they_can_have_saved() -> None:
+def test_jobs_that_start_a_minute_apart_book_no_more_than_they_can_have_saved():
     minutes = [(-35 * DAY, "baseline"), (-35 * DAY + 63, "baseline"), (0, "compile"),
                (58, "compile"), (121, "compile"), (177, "compile")]  # fmt: skip
     runs = [
@@ -202,9 +202,7 @@ NONE = (0, None, None)
         (NONE, (2000, 32.0, None), 0),
     ],
 )
-def test_a_run_on_fewer_samples_saved_nothing_that_could_be_booked(
-    own: Work, baseline: Work, compared: int
-) -> None:
+def test_a_run_on_fewer_samples_saved_nothing_that_could_be_booked(own, baseline, compared):
     runs = [did(run, own if run.arm == "compile" else baseline) for run in in_turns(6)]
     savings = saving_of(runs)
 
@@ -221,7 +219,7 @@ def did(run: ProductionRun, work: Work) -> ProductionRun:
     return replace(run, result={**run.result, "work": recorded})
 
 
-def test_a_job_that_shrinks_does_its_whole_work_where_the_baseline_does_too() -> None:
+def test_a_job_that_shrinks_does_its_whole_work_where_the_baseline_does_too():
     def sized(run: ProductionRun, steps: int) -> ProductionRun:
         return did(run, (steps, 32.0, None))
 
@@ -237,7 +235,7 @@ def test_a_job_that_shrinks_does_its_whole_work_where_the_baseline_does_too() ->
 
 
 @pytest.mark.parametrize(("lines", "said"), [(2000, 1000), (0, 1000), (1000, 2000)])
-def test_of_the_lines_and_a_runs_own_word_the_fewer_steps_count(lines: int, said: int) -> None:
+def test_of_the_lines_and_a_runs_own_word_the_fewer_steps_count(lines, said):
     runs = [
         replace(run, result={**run.result, "work": {"steps": steps}, "steps": word})
         for run in in_turns(6)
@@ -247,14 +245,14 @@ def test_of_the_lines_and_a_runs_own_word_the_fewer_steps_count(lines: int, said
     assert saving_of(runs).saved_usd is None
 
 
-def test_the_interval_is_that_of_the_normal_distribution() -> None:
+def test_the_interval_is_that_of_the_normal_distribution():
     savings = Savings(micro_usd=2_000_000, se_micro_usd=1_000_000, priced_runs=1)
 
     assert (2 - 1.644854, 2 + 1.644854) == pytest.approx(savings.interval_usd, abs=1e-6)
     assert 2.0 == savings.to_dict()["saved_usd"]
 
 
-def test_several_promotions_add_up_and_their_estimates_only_where_each_has_one() -> None:
+def test_several_promotions_add_up_and_their_estimates_only_where_each_has_one():
     first = Savings(9, 4, 2, 3, 5, 6, 2, 7.0, 10.0)
     second = Savings(20, 7, 12, 1, 8, 3, 1, None, 30.0)
     idle = Savings(3, 0, 1, 2, 0, 4, 0, 9.0, None)
@@ -280,9 +278,7 @@ def test_several_promotions_add_up_and_their_estimates_only_where_each_has_one()
         ({}, None, None),
     ],
 )
-def test_a_figure_is_a_finite_number_or_unknown(
-    recorded: dict[str, Any], metric: float | None, wall: float | None
-) -> None:
+def test_a_figure_is_a_finite_number_or_unknown(recorded, metric, wall):
     run = dataclasses.replace(production_run(1), result=recorded)
 
     assert (metric, wall) == (metric_of(run), wall_seconds_of(run))
@@ -298,13 +294,11 @@ def test_a_figure_is_a_finite_number_or_unknown(
         ("NotRun", {}, True),
     ],
 )
-def test_a_run_failed_by_its_status_or_its_own_record(
-    status: str, result: dict[str, Any], expected: bool
-) -> None:
+def test_a_run_failed_by_its_status_or_its_own_record(status, result, expected):
     assert expected == failed(dataclasses.replace(production_run(1), status=status, result=result))
 
 
-def test_the_problem_is_the_ledgers_then_the_runs_own() -> None:
+def test_the_problem_is_the_ledgers_then_the_runs_own():
     run = dataclasses.replace(production_run(1), reason=None, result={"reason": "loss is nan."})
 
     assert "loss is nan" == problem_of(run)
@@ -325,7 +319,5 @@ def test_the_problem_is_the_ledgers_then_the_runs_own() -> None:
         ({"work": {"steps": 500, "tokens_per_step": 7}, "steps": 200}, (200.0, 0.0, 1400.0)),
     ],
 )  # fmt: skip
-def test_work_is_the_fewer_steps_with_what_each_held(
-    result: dict[str, Any], work: tuple[float, ...] | None
-) -> None:
+def test_work_is_the_fewer_steps_with_what_each_held(result, work):
     assert work == work_of(dataclasses.replace(production_run(1), result=result))

@@ -29,14 +29,14 @@ def sum_of(made: list[ProductionRun], before: SpeedSum | None = None) -> SpeedSu
     return speed_sum(before, made, "compile", SPEEDUP, now=NOW)
 
 
-def test_a_speed_up_that_lasts_leaves_the_sum_at_nothing() -> None:
+def test_a_speed_up_that_lasts_leaves_the_sum_at_nothing():
     made = runs("ccccccccbccc")
 
     assert SpeedSum(0.0, made[8].run) == sum_of(made)
 
 
 @pytest.mark.parametrize(("faster", "steps"), [(1.0, 0.75), (math.sqrt(SPEEDUP), 0.25)])
-def test_each_baseline_run_adds_the_evidence_of_a_fall(faster: float, steps: float) -> None:
+def test_each_baseline_run_adds_the_evidence_of_a_fall(faster, steps):
     """By the formula, of runs without any chance: Wald's ratio of half of the logarithm."""
     more = runs("ccccccccbccc" + "cccccbccc", faster)
     made = more[:12]
@@ -54,7 +54,7 @@ def test_each_baseline_run_adds_the_evidence_of_a_fall(faster: float, steps: flo
 
 
 @pytest.mark.parametrize(("total", "lost_at"), [(7.9, None), (8.1, NOW)])
-def test_above_its_limit_the_sum_says_since_when(total: float, lost_at: int | None) -> None:
+def test_above_its_limit_the_sum_says_since_when(total, lost_at):
     """By runs that speak for neither."""
     neither = runs("ccccccccbccc", SPEEDUP**0.75)
 
@@ -64,7 +64,7 @@ def test_above_its_limit_the_sum_says_since_when(total: float, lost_at: int | No
     assert (pytest.approx(total), lost_at) == (after.total, after.lost_at)
 
 
-def test_the_sum_falls_again_where_the_speed_up_is_back_and_is_never_below_nothing() -> None:
+def test_the_sum_falls_again_where_the_speed_up_is_back_and_is_never_below_nothing():
     low = SpeedSum(LIMIT + 1, "r", NOW - 5)
     after = sum_of(runs("ccccccccbccc"), low)
 
@@ -80,7 +80,7 @@ def test_the_sum_falls_again_where_the_speed_up_is_back_and_is_never_below_nothi
         ("bccc", True), ("ccb" "cccc" "bcc", False),
     ],
 )  # fmt: skip
-def test_a_baseline_run_counts_once_a_few_runs_have_followed_it(arms: str, added: bool) -> None:
+def test_a_baseline_run_counts_once_a_few_runs_have_followed_it(arms, added):
     made = runs(arms, 1.0)
     after = sum_of(made)
 
@@ -88,7 +88,7 @@ def test_a_baseline_run_counts_once_a_few_runs_have_followed_it(arms: str, added
     assert after == sum_of(made, after)
 
 
-def test_only_sound_runs_of_both_arms_near_the_baselines_tell() -> None:
+def test_only_sound_runs_of_both_arms_near_the_baselines_tell():
     before = SpeedSum(1.0, "r")
     made = runs("ccccccccbccc", 1.0)
     odd = [
@@ -108,7 +108,7 @@ def test_only_sound_runs_of_both_arms_near_the_baselines_tell() -> None:
 
 
 @pytest.mark.parametrize(("weeks", "counts"), [(4, True), (5, False)])
-def test_a_run_is_compared_with_those_of_four_weeks_around_it(weeks: int, counts: bool) -> None:
+def test_a_run_is_compared_with_those_of_four_weeks_around_it(weeks, counts):
     made = runs("ccccccccbccc", 1.1, days=7)
     other = list(made)
     other[8 - weeks] = production_run(7 * (8 - weeks), wall_seconds=2 * WALL)

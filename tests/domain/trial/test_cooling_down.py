@@ -24,9 +24,7 @@ def reverted(by: str = "train", action: str = "revert", at: int = BEGIN) -> Flag
     ("days", "after", "waits"),
     [(14, 13.99, True), (14, 14, False), (0, 0, False), (0.5, 0.4, True)],
 )
-def test_no_trial_starts_for_some_days_after_a_revert(
-    days: float, after: float, *, waits: bool
-) -> None:
+def test_no_trial_starts_for_some_days_after_a_revert(days, after, *, waits):
     now = BEGIN + round(after * DAY_SECONDS)
     history = [
         promoted(BEGIN - 90 * DAY_SECONDS), reverted(at=BEGIN - 60 * DAY_SECONDS),
@@ -53,9 +51,5 @@ def test_no_trial_starts_for_some_days_after_a_revert(
     ],
     ids=["never", "a trial's no", "reverted by a person", "set by a person", "by hand", "stale"],
 )
-def test_nothing_else_makes_a_trial_wait(history: list[FlagVersion]) -> None:
+def test_nothing_else_makes_a_trial_wait(history):
     assert None is cooling_down(history, 14, now=BEGIN + DAY_SECONDS, workload="bert-docs")
-
-
-def test_the_figures_that_these_tests_go_by() -> None:
-    assert 86400 == DAY_SECONDS

@@ -72,16 +72,14 @@ def read_again(document: dict[str, Any]) -> TrialEvidence:
 
 @settings(max_examples=40)
 @given(st.integers(0, 10**6), st.lists(st.sampled_from(RECORDS), max_size=5))
-def test_neither_order_nor_repetition_changes_anything(
-    seed: int, repeated: list[JobRecord]
-) -> None:
+def test_neither_order_nor_repetition_changes_anything(seed, repeated):
     shuffled = [*RECORDS, *repeated]
     random.Random(seed).shuffle(shuffled)
 
     assert to_json(assembled(*RECORDS).to_document()) == to_json(assembled(*shuffled).to_document())
 
 
-def test_the_fold_job_by_job_is_the_evidence_of_all_records() -> None:
+def test_the_fold_job_by_job_is_the_evidence_of_all_records():
     running = TrialEvidence(SOUND, PLAN, TrialRecords(lost_rounds=LOST))
     for record in RECORDS:
         running = running.with_records(record)
@@ -89,7 +87,7 @@ def test_the_fold_job_by_job_is_the_evidence_of_all_records() -> None:
     assert assembled(*RECORDS).to_document() == running.to_document()
 
 
-def test_records_read_from_a_document_write_the_same_document() -> None:
+def test_records_read_from_a_document_write_the_same_document():
     broken = JobRecord("p5", unreadable=(UnreadableRun("compile", {"job": "p5"}, "why"),))
     document = json.loads(to_json(assembled(*RECORDS[:-1], broken).to_document()))
     again = read_again(document)
@@ -98,7 +96,7 @@ def test_records_read_from_a_document_write_the_same_document() -> None:
     assert {"p4", "p5", "q3", "s0", "s1", "s2"} == {record.job for record in again.records.jobs}
 
 
-def test_keys_that_0_2_0_refuses_are_written_only_where_a_team_has_set_them() -> None:
+def test_keys_that_0_2_0_refuses_are_written_only_where_a_team_has_set_them():
     strict = change(SOUND, policy__equivalence="strict", policy__holdback=0.1)
     plain, kept = (
         TrialEvidence(one, PLAN, TrialRecords()).to_document()["policy"] for one in (SOUND, strict)
@@ -109,7 +107,7 @@ def test_keys_that_0_2_0_refuses_are_written_only_where_a_team_has_set_them() ->
     assert "strict" == strict.to_dict()["policy"]["equivalence"]
 
 
-def test_what_a_newer_recorder_wrote_of_a_run_stays_in_the_document() -> None:
+def test_what_a_newer_recorder_wrote_of_a_run_stays_in_the_document():
     newer = JobRecord("s0", runs=(speed("s0", "baseline", 0, compile_seconds=0, watts=[1, None]),))
     document = json.loads(to_json(assembled(newer).to_document()))
     again = read_again(document).to_document()
@@ -118,7 +116,7 @@ def test_what_a_newer_recorder_wrote_of_a_run_stays_in_the_document() -> None:
 
 
 @pytest.mark.parametrize(("examples", "counts"), [(SET, True), ("0" * 64, False)])
-def test_the_judge_reads_what_is_in_the_document(examples: str, counts: bool) -> None:
+def test_the_judge_reads_what_is_in_the_document(examples, counts):
     """Also that past runs on other evaluation examples do not count."""
     workload = change(SOUND, quality__history=(0.8, 0.9), quality__history_set=examples)
     name, run = full("q1", "compile", 0)
@@ -132,7 +130,7 @@ def test_the_judge_reads_what_is_in_the_document(examples: str, counts: bool) ->
     assert (counts, 0 if counts else 2) == (bool(judged.quality.history), judged.history_left_out)
 
 
-def test_of_an_arm_without_the_length_of_a_run_nothing_is_judged() -> None:
+def test_of_an_arm_without_the_length_of_a_run_nothing_is_judged():
     unknown = JobRecord("s0", runs=(speed("s0", "compile", 0, full_run_steps=None),))
 
     with pytest.raises(InvalidEvidenceError) as refused:
@@ -162,7 +160,7 @@ def test_of_an_arm_without_the_length_of_a_run_nothing_is_judged() -> None:
          SOUND.schedule.runs_per_week * 52 - 1),
     ],
 )  # fmt: skip
-def test_its_figures_follow_from_the_records(figure: Any, expected: Any) -> None:
+def test_its_figures_follow_from_the_records(figure, expected):
     assert expected == figure(assembled(*RECORDS))
 
 
@@ -173,9 +171,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize(("change", "named"), BROKEN.values(), ids=BROKEN)
-def test_a_stored_run_that_cannot_be_read_is_kept_and_named(
-    change: dict[str, Any], named: str
-) -> None:
+def test_a_stored_run_that_cannot_be_read_is_kept_and_named(change, named):
     document = json.loads(to_json(assembled(*RECORDS[:-1]).to_document()))
     document["arms"][1]["runs"][0] |= change
     evidence = read_again(document)
@@ -186,7 +182,7 @@ def test_a_stored_run_that_cannot_be_read_is_kept_and_named(
     assert ((1, 2), 6.5) == (evidence.lost_rounds, evidence.spent_usd)
 
 
-def test_of_two_records_of_a_jobs_runs_the_first_counts() -> None:
+def test_of_two_records_of_a_jobs_runs_the_first_counts():
     first = JobRecord("s0", runs=(speed("s0", "baseline", 0),), at=1)
     later = JobRecord("s0", runs=(speed("s0", "baseline", 7),), at=2)
 
@@ -194,7 +190,7 @@ def test_of_two_records_of_a_jobs_runs_the_first_counts() -> None:
         assert [0] == [run.block for run in assembled(*records).arm("baseline").speed]
 
 
-def test_a_plan_without_a_mode_makes_every_full_run_itself() -> None:
+def test_a_plan_without_a_mode_makes_every_full_run_itself():
     assert isinstance(PLAN, RecordedPlan)
     assert not PLAN.runs_in_production
     assert "shadow" == assembled().to_document()["policy"]["quality_runs"]
@@ -203,7 +199,7 @@ def test_a_plan_without_a_mode_makes_every_full_run_itself() -> None:
 OPTIONAL = ("lost_rounds", "waited_rounds", "unmeasured_by_job")
 
 
-def test_a_document_has_what_its_plan_says_and_no_key_without_a_value() -> None:
+def test_a_document_has_what_its_plan_says_and_no_key_without_a_value():
     figures = {
         "speed_steps": 161,
         "blocks_per_round": 3,
@@ -229,7 +225,7 @@ def test_a_document_has_what_its_plan_says_and_no_key_without_a_value() -> None:
     assert None not in document["quality"].values()
 
 
-def test_a_document_keeps_what_befell_its_jobs() -> None:
+def test_a_document_keeps_what_befell_its_jobs():
     control = JobRecord("s0", runs=(speed("s0", "native-control", 0),), unmeasured=("compile",))
     records = TrialRecords((control,), (2,), (3,), {"classes": []})
     document = json.loads(to_json(TrialEvidence(SOUND, PLAN, records).to_document()))
@@ -242,14 +238,14 @@ def test_a_document_keeps_what_befell_its_jobs() -> None:
     assert (["s0"], []) == (again.jobs_without("compile"), again.jobs_without("baseline"))
 
 
-def test_no_more_runs_remain_than_the_year_has() -> None:
+def test_no_more_runs_remain_than_the_year_has():
     rare = change(SOUND, schedule__runs_per_week=1 / 52)
     made = [JobRecord(f"p{n}", runs=(full(f"p{n}", "compile", n, "canary"),)) for n in range(3)]
 
     assert 0 == TrialEvidence(rare, PLAN, TrialRecords(tuple(made))).to_document()["runs_remaining"]
 
 
-def test_a_jobs_runs_count_though_its_price_was_known_first() -> None:
+def test_a_jobs_runs_count_though_its_price_was_known_first():
     price, free = JobRecord("s0", usd=1.0, at=1), JobRecord("s0", at=1)
     left = JobRecord("s0", runs=(speed("s0", "baseline", 0),), at=2)
     broken = JobRecord("s0", unreadable=(UnreadableRun("compile", {}, "why"),), at=3)
@@ -260,7 +256,7 @@ def test_a_jobs_runs_count_though_its_price_was_known_first() -> None:
     assert 1 == len(assembled(price, broken).unreadable)
 
 
-def test_every_run_of_a_job_that_cannot_be_read_is_kept() -> None:
+def test_every_run_of_a_job_that_cannot_be_read_is_kept():
     record = JobRecord("q1").with_run("compile", "no run", "a").with_run("compile", {"job": 1}, "b")
     counted = record.with_run("compile", {"stage": "quality", "job": None}, "c")
     lost = assembled(
@@ -278,7 +274,7 @@ def test_every_run_of_a_job_that_cannot_be_read_is_kept() -> None:
 
 
 @pytest.mark.parametrize("stored", ["no run", {"stage": "speed"}, {"stage": "speed", "job": None}])
-def test_a_stored_run_that_names_no_job_is_of_none(stored: Any) -> None:
+def test_a_stored_run_that_names_no_job_is_of_none(stored):
     document = json.loads(to_json(assembled().to_document()))
     document["arms"][1]["runs"] = [stored]
     (record,) = read_again(document).jobs
@@ -286,7 +282,7 @@ def test_a_stored_run_that_names_no_job_is_of_none(stored: Any) -> None:
     assert ("", [stored]) == (record.job, [run.record for run in record.unreadable])
 
 
-def test_an_arm_has_the_last_known_length_of_a_run() -> None:
+def test_an_arm_has_the_last_known_length_of_a_run():
     records = (
         JobRecord("s0", runs=(speed("s0", "baseline", 0, full_run_steps=800),)),
         JobRecord("s1", runs=(speed("s1", "baseline", 1, full_run_steps=None),)),

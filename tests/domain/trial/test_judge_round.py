@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from compilegate.domain import naming
-from compilegate.domain.trial.jobs import STOP_SECONDS, EndedJob
-from compilegate.domain.trial.judge_round import LOST_ROUNDS, RoundEffect, round_effect
+from compilegate.domain.trial.jobs import EndedJob
+from compilegate.domain.trial.judge_round import RoundEffect, round_effect
 from tests.domain.trial.plans import arm
 
 FULL, SPEED, CONTROL = "q1b17", "s0b0", "s0c0"
@@ -30,9 +30,7 @@ EFFECTS: dict[str, tuple[dict[str, Any], RoundEffect]] = {
 
 
 @pytest.mark.parametrize(("ended", "effect"), EFFECTS.values(), ids=EFFECTS)
-def test_only_what_says_something_about_the_others_has_an_effect(
-    ended: dict[str, Any], effect: RoundEffect
-) -> None:
+def test_only_what_says_something_about_the_others_has_an_effect(ended, effect):
     values = {"run": FULL, "status": "Completed", "jobs": 3, **ended}
     run, jobs = (values.pop(key) for key in ("run", "jobs"))
     job = EndedJob(naming.parse_run(run), "j", **values)
@@ -40,11 +38,7 @@ def test_only_what_says_something_about_the_others_has_an_effect(
     assert effect is round_effect(job, ARMS, jobs_in_round=jobs)
 
 
-def test_a_full_run_needs_no_arms() -> None:
+def test_a_full_run_needs_no_arms():
     job = EndedJob(naming.parse_run(FULL), "j", "Completed")
 
     assert RoundEffect.LOOK is round_effect(job, (), jobs_in_round=2)
-
-
-def test_the_figures_that_these_tests_go_by() -> None:
-    assert (2, 120) == (LOST_ROUNDS, STOP_SECONDS)

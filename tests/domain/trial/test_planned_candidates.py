@@ -33,13 +33,13 @@ def plan_of(**overrides: object) -> RecordedPlan:
     return replace(plan(), arms=arms)
 
 
-def test_neither_the_baseline_nor_a_control_is_a_candidate() -> None:
+def test_neither_the_baseline_nor_a_control_is_a_candidate():
     arms = (arm(BASELINE, role="baseline"), arm("compile"), arm("compile-control"))
 
     assert ["compile"] == list(candidates((decided("t1", 1), replace(plan(), arms=arms))))
 
 
-def test_of_several_trials_the_newest_counts_in_whatever_order_they_are_read() -> None:
+def test_of_several_trials_the_newest_counts_in_whatever_order_they_are_read():
     old = decided("t1", 1), plan_of()
     new = decided("t2", 2, verdict="stay_off"), plan_of(batch_size=16)
     one, other = candidates(old, new)["compile"], candidates(new, old)["compile"]
@@ -56,22 +56,20 @@ def test_of_several_trials_the_newest_counts_in_whatever_order_they_are_read() -
     ("verdict", "candidate", "proven"),
     [("promote", "compile", True), ("promote", "other", False), ("inconclusive", "compile", False)],
 )
-def test_a_candidate_is_proven_where_its_own_trial_promoted_it(
-    verdict: str, candidate: str, proven: bool
-) -> None:
+def test_a_candidate_is_proven_where_its_own_trial_promoted_it(verdict, candidate, proven):
     known = candidates((decided("t1", 1, verdict, candidate), plan_of()))
 
     assert proven is known["compile"].proven
 
 
-def test_a_candidate_names_the_records_of_its_trial() -> None:
+def test_a_candidate_names_the_records_of_its_trial():
     details = candidates((decided("t1", 1), plan_of()))["compile"].details
 
     assert ("t1", "t1/decision.json") == (details["trial"], details["decision_key"])
     assert "t1/evidence.json" in details["evidence_key"]
 
 
-def test_a_candidate_that_was_never_planned_is_refused_with_those_that_were() -> None:
+def test_a_candidate_that_was_never_planned_is_refused_with_those_that_were():
     planned = candidates((decided("t1", 1), plan_of()))
 
     assert planned["compile"] is candidate_named("compile", planned, "bert-docs")

@@ -83,9 +83,7 @@ def jobs(records: list[JobRecord]) -> list[int]:
         (canary(1, "left"), False),
     ],
 )
-def test_canary_runs_and_sound_baseline_runs_beside_it_are_evidence(
-    one: ProductionRun, is_evidence: bool
-) -> None:
+def test_canary_runs_and_sound_baseline_runs_beside_it_are_evidence(one, is_evidence):
     # The run behind it is evidence whatever becomes of the one before.
     later = run(7)
     expected = [one.job, later.job] if is_evidence else [later.job]
@@ -109,23 +107,23 @@ def test_canary_runs_and_sound_baseline_runs_beside_it_are_evidence(
     ],
 )
 def test_a_baseline_run_is_evidence_beside_a_measured_baseline_of_the_same_job(
-    changes: dict[str, Any], is_evidence: bool
-) -> None:
+    changes, is_evidence
+):
     assert is_evidence == bool(recorded(run(1), **changes))
 
 
-def test_no_run_of_another_metric_is_evidence() -> None:
+def test_no_run_of_another_metric_is_evidence():
     """Nor one in the trial's own slot: earlier releases opened it for a run of any metric."""
     other = replace(SOUND, quality=replace(SOUND.quality, metric="f1"))
 
     assert [] == recorded(run(1), canary(2), canary(3, "baseline"), trained=other)
 
 
-def test_a_trial_that_makes_all_its_runs_takes_none_of_production() -> None:
+def test_a_trial_that_makes_all_its_runs_takes_none_of_production():
     assert [] == recorded(canary(1), mode=QualityMode("shadow", "shadow"))
 
 
-def test_runs_are_kept_in_the_order_of_time_behind_those_of_the_trial() -> None:
+def test_runs_are_kept_in_the_order_of_time_behind_those_of_the_trial():
     at_once = [run(number, started_at=BEGAN + 9) for number in (3, 2)]
     made = JobRecord("q0", runs=(full("q0", "compile", 0),))
     records = recorded(*at_once, canary(5), canary(4), run(6), records=(MEASURED, made))
@@ -142,7 +140,7 @@ def test_runs_are_kept_in_the_order_of_time_behind_those_of_the_trial() -> None:
     assert {NOW} == {record.at for record in records}
 
 
-def test_a_run_that_was_recorded_is_not_written_again() -> None:
+def test_a_run_that_was_recorded_is_not_written_again():
     first = recorded(canary(1), run(2))
     again = recorded(canary(1), run(2), canary(3), records=(MEASURED, *first))
 
@@ -163,9 +161,7 @@ def test_a_run_that_was_recorded_is_not_written_again() -> None:
         (run(1, usd=3.0), None),
     ],
 )
-def test_only_a_candidates_failed_run_costs_the_trial(
-    one: ProductionRun, usd: float | None
-) -> None:
+def test_only_a_candidates_failed_run_costs_the_trial(one, usd):
     (record,) = recorded(one)
 
     assert usd == (None if record.usd is None else pytest.approx(record.usd, abs=1e-9))

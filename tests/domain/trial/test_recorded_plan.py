@@ -17,7 +17,7 @@ def document(**changes: Any) -> dict[str, Any]:
     return {**asdict(plan("baseline", "compile")), "quotas": [], **changes}
 
 
-def test_a_later_releases_further_fields_are_left_out() -> None:
+def test_a_later_releases_further_fields_are_left_out():
     mode = QualityMode(CANARY, CANARY, beside=True)
     arms = [{**arm, "of_a_later_release": 1} for arm in document()["arms"]]
     later = {**asdict(mode), "of_a_later_release": 1}
@@ -27,7 +27,7 @@ def test_a_later_releases_further_fields_are_left_out() -> None:
     )
 
 
-def test_the_first_arm_is_the_baseline_and_controls_are_no_candidates() -> None:
+def test_the_first_arm_is_the_baseline_and_controls_are_no_candidates():
     read = plan("baseline", "compile", "a-control", "b-control", "larger")
 
     assert ("baseline", 2) == (read.baseline.name, read.candidates)
@@ -44,14 +44,14 @@ def test_the_first_arm_is_the_baseline_and_controls_are_no_candidates() -> None:
     [(SHADOW, False, False), (SHADOW, True, True), (CANARY, False, True), (CANARY, True, True)],
 )
 def test_production_is_evidence_where_it_trains_the_same_or_makes_the_runs(
-    used: str, beside: bool, in_production: bool
-) -> None:
+    used, beside, in_production
+):
     read = plan("baseline", "compile", quality_mode=QualityMode(CANARY, used, beside=beside))
 
     assert (in_production, used == CANARY) == (read.runs_in_production, read.is_canary)
 
 
-def test_an_arm_of_which_three_jobs_left_nothing_is_given_up() -> None:
+def test_an_arm_of_which_three_jobs_left_nothing_is_given_up():
     unmeasured = {
         "s0": ["compile", "larger"], "s1": ["compile"], "s2": ["larger", "compile"],
         "s3": "x", "s4": "x", "s5": "x",
@@ -68,5 +68,5 @@ def test_an_arm_of_which_three_jobs_left_nothing_is_given_up() -> None:
 @pytest.mark.parametrize(
     "evidence", [None, [], {}, {"plan": 1}, {"plan": {}}, {"plan": {"unmeasured_by_job": 3}}]
 )
-def test_evidence_that_cannot_be_read_gives_up_no_arm(evidence: object) -> None:
+def test_evidence_that_cannot_be_read_gives_up_no_arm(evidence):
     assert {} == silent_arms(evidence)

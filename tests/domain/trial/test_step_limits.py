@@ -76,9 +76,7 @@ BOTH = ("baseline", "compile")
         (full_runs("compile", "compile", mode="canary"), (), FULL_RUN),
     ],
 )
-def test_a_step_is_taken_where_the_budget_holds_it(
-    step: QualityStep, prices: tuple[float, ...], needed: float
-) -> None:
+def test_a_step_is_taken_where_the_budget_holds_it(step, prices, needed):
     spent = JobRecord("s0", usd=SPENT)
     holds, lacks = (
         planned(step, spent, prices=prices, max_trial_usd=SPENT + needed + extra)
@@ -88,7 +86,7 @@ def test_a_step_is_taken_where_the_budget_holds_it(
     assert [None, "trial_over_budget"] == [code(holds), code(lacks)]
 
 
-def test_controls_are_left_out_where_the_budget_lacks_their_price() -> None:
+def test_controls_are_left_out_where_the_budget_lacks_their_price():
     arms = (
         *(arm(name, image=name, usd_per_hour=PRICE) for name in BOTH),
         arm(f"compile{CONTROL_SUFFIX}", role=CONTROL, usd_per_hour=PRICE),
@@ -115,9 +113,7 @@ def silent(arm_name: str, first: int = 0, jobs: int = MOST_WITHOUT_RESULT) -> li
         ([*silent("compile"), *silent("left", 5)], "compile"),
     ],
 )
-def test_a_trial_ends_where_the_baseline_or_every_candidate_leaves_nothing(
-    records: list[JobRecord], named: str | None
-) -> None:
+def test_a_trial_ends_where_the_baseline_or_every_candidate_leaves_nothing(records, named):
     step = planned(blocks("baseline", "compile", "left"), *records, prices=(PRICE,) * 3)
     met = step.limit_met((), rounds_done=1, now=0)
 
@@ -125,17 +121,17 @@ def test_a_trial_ends_where_the_baseline_or_every_candidate_leaves_nothing(
     assert met is None or met.message.endswith("s0, s1, s2")
 
 
-def test_a_full_run_of_a_silent_arm_is_no_question() -> None:
+def test_a_full_run_of_a_silent_arm_is_no_question():
     assert code(planned(full_runs(*BOTH), *silent("compile"))) is None
 
 
-def test_a_silent_candidate_is_measured_no_more() -> None:
+def test_a_silent_candidate_is_measured_no_more():
     left = planned(blocks("baseline", "compile", "left"), *silent("compile"), prices=(PRICE,) * 3)
 
     assert ("baseline", "left") == left.without_silent_arms().arms
 
 
-def test_each_job_may_take_its_share_of_what_is_left() -> None:
+def test_each_job_may_take_its_share_of_what_is_left():
     spent = JobRecord("s0", usd=SPENT)
     step = planned(full_runs(*BOTH), spent, max_trial_usd=SPENT + 3 * FULL_RUN + 2 * STOPPING)
 
@@ -145,7 +141,7 @@ def test_each_job_may_take_its_share_of_what_is_left() -> None:
     assert [0, 0] == odd.affordable_seconds
 
 
-def test_a_speed_step_takes_its_blocks_of_the_plans_price() -> None:
+def test_a_speed_step_takes_its_blocks_of_the_plans_price():
     step = blocks(*BOTH, usd=None, blocks=3)
     jobs = planned(step, usd_per_block=50.0)
     needed = 3 * 50.0 + STOPPING
@@ -157,7 +153,7 @@ def test_a_speed_step_takes_its_blocks_of_the_plans_price() -> None:
     assert 1 == len(jobs.speed_jobs)
 
 
-def test_a_run_that_the_budget_cut_off_ends_the_trial() -> None:
+def test_a_run_that_the_budget_cut_off_ends_the_trial():
     limit = {"StoppingCondition": {"MaxRuntimeInSeconds": 3600}}
     cut = EndedJob(parse_run("q1b17"), "q", "Stopped", timed_out=True, described=limit)
     met = planned(full_runs(*BOTH)).limit_met([cut], rounds_done=1, now=0)
@@ -166,7 +162,7 @@ def test_a_run_that_the_budget_cut_off_ends_the_trial() -> None:
     assert "trial_over_budget" == met.code
 
 
-def test_rounds_are_counted_but_for_those_that_waited_for_the_quota() -> None:
+def test_rounds_are_counted_but_for_those_that_waited_for_the_quota():
     most = most_rounds(1, 12, plan().quality_mode)
     waited = planned(full_runs(*BOTH))
     records = TrialRecords(waited_rounds=(3, 4))
@@ -181,7 +177,7 @@ def test_rounds_are_counted_but_for_those_that_waited_for_the_quota() -> None:
 
 
 @pytest.mark.parametrize("mode", ["shadow", "canary"])
-def test_a_round_that_may_not_end_in_time_is_not_begun(mode: str) -> None:
+def test_a_round_that_may_not_end_in_time_is_not_begun(mode):
     own = QualityMode(mode, mode)
     step = planned(full_runs(*BOTH, mode=mode), quality_mode=own, started_at=1_000)
     hours = SOUND.training.longest_job_hours
@@ -195,7 +191,7 @@ def test_a_round_that_may_not_end_in_time_is_not_begun(mode: str) -> None:
     assert [None, "trial_over_time"] == [code(step, now=now) for now in (latest, latest + 1)]
 
 
-def test_each_block_of_each_arm_needs_room_in_the_history() -> None:
+def test_each_block_of_each_arm_needs_room_in_the_history():
     spent = [JobRecord(f"s{n}-r0", usd=0.0) for n in range(900)]
 
     assert [None, "too_many_rounds"] == [
@@ -203,7 +199,7 @@ def test_each_block_of_each_arm_needs_room_in_the_history() -> None:
     ]
 
 
-def test_production_has_more_time_for_a_longer_or_rarer_job() -> None:
+def test_production_has_more_time_for_a_longer_or_rarer_job():
     step = planned(full_runs(*BOTH, mode="canary"), started_at=1_000)
     longer = change(SOUND, training__max_runtime_hours=24)
     more = replace(step, evidence=replace(step.evidence, workload=longer))

@@ -1,0 +1,46 @@
+"""Constants by which other tests count: who changes one sees it here, not in a dozen tests."""
+
+from __future__ import annotations
+
+import pytest
+
+from compilegate.domain import claims, codec, flag_change, outside
+from compilegate.domain.planning import estimate
+from compilegate.domain.production import (
+    attempts,
+    begin,
+    canary,
+    fingerprint,
+    history,
+    job_evidence,
+    orphans,
+    probation,
+)
+from compilegate.domain.trial import jobs, judge_round
+from compilegate.domain.workload import model
+from compilegate_operating import work
+
+CONSTANTS = [
+    (attempts, {"FIRST_SECONDS": 300, "RUN_SECONDS": 90 * 86_400}),
+    (begin, {"PROBLEMS": ("unreadable", "malformed", "differs", "unfit")}),
+    (canary, {"REPORTED_ENDS": ("complete", "lost", "changed", "retired")}),
+    (claims, {"BYTES_MAX": 65_536, "SUBJECT_MAX": 99, "TEXT_MAX": 4000}),
+    (codec, {"SIGNIFICANT_DIGITS": 10}),
+    (estimate, {"MOST_AT_ONCE": 40, "STARTUP_HOURS": 0.05}),
+    (fingerprint, {"SHOWN_MAX": 80, "DIGEST_SHOWN": 12}),
+    (flag_change, {"AGAIN_SECONDS": 600, "LONGEST_REASON": 500}),
+    (history, {"DAY_SECONDS": 86_400}),
+    (job_evidence, {"LARGEST_RUN": 100_000}),
+    (jobs, {"STOP_SECONDS": 120}),
+    (judge_round, {"LOST_ROUNDS": 2}),
+    (model, {"MIN_RUNTIME_SECONDS": 900}),
+    (orphans, {"ENDED_BADLY": ("FAILED", "TIMED_OUT", "ABORTED")}),
+    (outside, {"REASON_MAX": 1000, "VALUE_MAX": 4096}),
+    (probation, {"UNTREATED": 2}),
+    (work, {"CLEAN_UP_SECONDS": 60.0}),
+]
+
+
+@pytest.mark.parametrize(("module", "values"), CONSTANTS)
+def test_a_constant_has_the_value_that_tests_count_with(module, values):
+    assert values == {name: getattr(module, name) for name in values}
