@@ -12,6 +12,7 @@ import yaml
 from compilegate.domain.workload.file import parse_workload
 from tests.cli.project import write_project
 
+ARTICLE = Path(__file__).parents[2] / "workloads" / "article-bert.yaml"
 TREES = (
     ('name: pytorch\n  version: "2.13.0"', 'name: xgboost\n  version: "1.7-1"'),
     ("family: transformer", "family: gbt"),
@@ -173,8 +174,7 @@ def test_the_configuration_to_copy_stands_on_lines_of_its_own(tmp_path, invoke):
 
 
 def test_the_articles_cluster_is_planned_for_a_quota_of_one_job(invoke):
-    article = Path(__file__).parents[2] / "workloads" / "article-bert.yaml"
-    document = json.loads(invoke("plan", article, "--json").stdout)
+    document = json.loads(invoke("plan", ARTICLE, "--json").stdout)
 
     (need,) = document["quotas"]
     assert (8, 48, None) == (need["one_job"], need["at_once"], need["quota"])
@@ -183,6 +183,17 @@ def test_the_articles_cluster_is_planned_for_a_quota_of_one_job(invoke):
     ]
     hours = document["estimate"]["hours"]
     assert hours > 2 * document["estimate"]["hours_side_by_side"] > 60
+
+
+def test_a_plan_says_which_gains_its_policy_could_prove_with_assumed_spreads(invoke):
+    proves = json.loads(invoke("plan", ARTICLE, "--json").stdout)["resolution"]
+    shown = " ".join(invoke("plan", ARTICLE).stdout.split())
+
+    assert [(1.005, None), (1.02, None), (1.05, 12), (1.1, 3)] == [
+        (one["speedup"], one["runs"]) for one in proves
+    ]
+    assert "at least 12 full runs for 1.05x, 3 full runs for 1.1x. A gain of 1.02x or less" in shown
+    assert "This is by assumed spreads. A trial takes those that its deployment has" in shown
 
 
 def test_every_kind_of_arm_is_planned_with_its_role_its_label_and_its_nodes(tmp_path, invoke):
