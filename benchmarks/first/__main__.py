@@ -5,13 +5,16 @@
 scripts.toml names the scripts: repository, commit, path and arguments. None of them is copied or
 edited; data.py makes small data in the format that each expects. Each script is laid out in a
 folder of its own, and results.json is written after each, so that a run that was stopped goes on.
-PYTHON is a Python that has the packages that the scripts import. DIR has clones by their names,
-such as karpathy+nanoGPT; others are cloned into it.
+PYTHON is a Python that has the newest packages that the scripts import. A script that needs
+others, or older releases, names them as `packages`; it gets an environment of its own, which has
+these and behind them those of PYTHON, and which is kept in DIR. DIR has clones by their names as
+well, such as karpathy+nanoGPT; others are cloned into it.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import io
 import json
 import os
@@ -36,8 +39,11 @@ ASKED = (
     "training.instance_type", "schedule.run_hours", "schedule.runs_per_week", "quality.margin",
 )  # fmt: skip
 STEPS, MINUTES = 10, 8.0
-# On a small machine: no processes that compile beside it, no trial of the processor's vectors.
-ENVIRONMENT = {"TORCHINDUCTOR_COMPILE_THREADS": "1", "TORCHINDUCTOR_VEC_ISA_OK": "1"}
+# On a small machine: one thread, no processes that compile beside it, no trial of the processor's
+# vectors.
+ENVIRONMENT = {
+    "OMP_NUM_THREADS": "1", "TORCHINDUCTOR_COMPILE_THREADS": "1", "TORCHINDUCTOR_VEC_ISA_OK": "1",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -54,6 +60,7 @@ class Script:
     environment: Mapping[str, str]
     minutes: float
     long: list[str]  # arguments for a long run, none for a script that is given none
+    packages: list[str]  # beside or instead of what the Python has
 
     @property
     def name(self) -> str:
@@ -69,8 +76,30 @@ def scripts() -> Iterator[Script]:
                 repository["name"], repository["commit"], row["kind"], row["path"],
                 row.get("folder", str(Path(row["path"]).parent)), row.get("words", "").split(),
                 row.get("data", []), row.get("environment", {}), row.get("minutes", MINUTES),
-                row.get("long", "").split(),
+                row.get("long", "").split(), row.get("packages", repository.get("packages", [])),
             )  # fmt: skip
+
+
+def python_for(script: Script, clones: Path, python: Path) -> Path:
+    """A Python that has the script's packages, and behind them those of ``python``."""
+    if not script.packages:
+        return python
+    digest = hashlib.sha256("\n".join([str(python), *script.packages]).encode()).hexdigest()
+    place = clones / "environments" / digest[:12]
+    own = place / "bin" / "python"
+    if not (place / "packages.txt").exists():
+        subprocess.run([str(python), "-m", "venv", "--clear", str(place)], check=True)
+        (_site_packages(own) / "behind.pth").write_text(f"{_site_packages(python)}\n")
+        install = [str(own), "-m", "pip", "install", "--quiet", *script.packages]
+        subprocess.run(install, check=True)
+        (place / "packages.txt").write_text("\n".join(script.packages) + "\n")
+    return own
+
+
+def _site_packages(python: Path) -> Path:
+    code = "import sysconfig; print(sysconfig.get_path('purelib'))"
+    done = subprocess.run([str(python), "-c", code], check=True, capture_output=True, text=True)
+    return Path(done.stdout.strip())
 
 
 def laid_out(script: Script, clones: Path, python: Path, place: Path) -> Path:
@@ -169,7 +198,9 @@ def main() -> None:
         if arguments.only not in script.name or (script.name in results and not arguments.again):
             continue
         print(script.name, flush=True)
-        result = ran(script, arguments.repositories.resolve(), arguments.python.absolute())
+        clones = arguments.repositories.resolve()
+        python = python_for(script, clones, arguments.python.absolute())
+        result = ran(script, clones, python)
         results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
         results[script.name] = result
         RESULTS.write_text(json.dumps(results, indent=1, sort_keys=True) + "\n")

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.first import page
-from benchmarks.first.__main__ import ENVIRONMENT, RESULTS, Script, laid_out, scripts
+from benchmarks.first.__main__ import ENVIRONMENT, RESULTS, Script, laid_out, python_for, scripts
 from compilegate.domain.judging.whole_job import from_steady_steps
 from compilegate.domain.spreads import BLOCK_SD
 
@@ -96,9 +96,9 @@ def main() -> None:
         wanted = script.long and arguments.only in script.name and "long" not in result
         if not wanted or result.get("outcome") != "answer":
             continue
-        measured = compared(
-            script, arguments.repositories.resolve(), python, arguments.seconds, result
-        )
+        clones = arguments.repositories.resolve()
+        own = python_for(script, clones, python)
+        measured = compared(script, clones, own, arguments.seconds, result)
         print(script.name, measured, flush=True)
         if measured:
             results = json.loads(RESULTS.read_text())

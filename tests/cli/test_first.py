@@ -256,6 +256,47 @@ def test_a_compiled_run_that_fails_leaves_a_file_and_no_gain(call):
     ]
 
 
+DYNAMO = "making a fake call\n  Explanation: got TypeError('int')\n  Hint: none"
+
+
+@pytest.mark.parametrize(
+    ("compiled_run", "words"),
+    [
+        (run(steps=[], ended={"how": "error", "error": "TorchRuntimeError", "message": DYNAMO,
+                              "at": "model.py:66"}),
+         "compiled: the compiler fails on this script after 0 steps: TorchRuntimeError: making a "
+         "fake call: got TypeError('int') (model.py:66); it cannot be compiled as it is"),
+        (run(steps=run()["steps"][:2], ended={"how": "error", "error": "InductorError",
+                                              "message": "CppCompileError"}),
+         "compiled: the compiler fails on this script after 2 steps: InductorError: CppCompile"),
+        (run(steps=run()["steps"][:2]), "compiled: 2 steps are too few to be steady; --minutes"),
+        (run(steps=[], ended={"how": "error", "error": "OutOfMemoryError", "message": "x"}),
+         "compiled: ran out of memory: OutOfMemoryError: x; give a smaller batch"),
+    ],
+)  # fmt: skip
+def test_a_compiled_run_that_ends_early_says_whether_the_compiler_fails(call, compiled_run, words):
+    both = {"torch_compile": compiled_run, "torch_compile again": compiled_run}
+    document = json.loads(call("--json", **both).stdout)
+
+    assert document["gain"] is None
+    assert document["no_gain_because"].startswith(words)
+
+
+def test_a_script_that_is_still_compiled_at_its_limit_gets_more_minutes():
+    why = causes.why_no_gain("compiled", Seen({}), cut(Cut.TIME), compiled=True)
+
+    assert why == "compiled: still compiled after 9 s; --minutes gives more"
+
+
+def test_an_error_in_the_midst_of_a_run_as_it_is_is_none_of_the_compilers():
+    steps = run()["steps"][:2]
+    seen = Seen({"steps": steps, "ended": error("ValueError", "x")})
+
+    why = causes.why_no_gain("as it is", seen, left(0), compiled=False)
+
+    assert why == "as it is: ended by an error after 2 steps: ValueError: x"
+
+
 def test_a_run_without_a_step_says_why_and_leaves_nothing(call, tmp_path):
     result = call(none=run(steps=[], calls=0, ended={"how": "finished"}))
 
@@ -302,6 +343,10 @@ ENDINGS: dict[str, tuple[dict[str, Any], Ended, str]] = {
     "release": (
         error("ImportError", "cannot import name 'a' from 'b' (b/__init__.py)"), left(0),
         "another release",
+    ),
+    "weights alone": (
+        error("UnpicklingError", "Weights only load failed. This file can still"), left(0),
+        "WEIGHTS_ONLY_LOAD=1",
     ),
     "GPU of a Trainer": (
         error("MisconfigurationException", "No supported gpu backend found!"), left(0),

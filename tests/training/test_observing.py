@@ -97,3 +97,24 @@ def test_an_error_is_kept_with_its_place(code):
     assert ("error", "ValueError", "no", "broken.py:2") == (
         ended["how"], ended["error"], ended["message"], ended["at"],
     )  # fmt: skip
+
+
+def test_an_error_of_the_compiler_names_the_line_that_it_has_read(code):
+    (code / "typed.py").write_text(
+        "import numpy, torch\n"
+        "class Net(torch.nn.Module):\n"
+        "    def __init__(self):\n"
+        "        super().__init__()\n"
+        "        self.rows = torch.nn.Embedding(9, 4)\n"
+        "    def forward(self, rows):\n"
+        "        return self.rows(torch.LongTensor(rows)).sum()\n"
+        "net = Net()\n"
+        "optimizer = torch.optim.SGD(net.parameters(), 0.1)\n"
+        "for _ in range(9):\n"
+        "    net(numpy.arange(4, dtype=numpy.int32)).backward()\n"
+        "    optimizer.step()\n"
+    )
+
+    assert observed(code, "typed.py")["ended"]["how"] == "finished"
+    ended = observed(code, "typed.py", compiler="torch_compile")["ended"]
+    assert ("error", "typed.py:7") == (ended["how"], ended["at"]), ended

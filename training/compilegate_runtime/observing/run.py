@@ -245,10 +245,14 @@ class _Lines:
 
 
 def _place(error, folder):
-    """file:line of the innermost of the script's own files, None where none is in it."""
+    """file:line of the innermost of the script's own files, None where none is in it.
+
+    TorchDynamo raises far from the code that it has read, and keeps the lines of that.
+    """
+    read = getattr(error, "real_stack", None) or ()
     places = [
-        f"{Path(frame.filename).name}:{frame.lineno}"
-        for frame in traceback.extract_tb(error.__traceback__)
+        "{}:{}".format(Path(frame.filename).name, frame.lineno)
+        for frame in (*traceback.extract_tb(error.__traceback__), *read)
         if str(folder) in frame.filename
     ]
     return places[-1] if places else None

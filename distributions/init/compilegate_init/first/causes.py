@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from compilegate.domain.errors import InvalidInputError
-from compilegate.domain.formats import duration
+from compilegate.domain.formats import duration, plural
 from compilegate_init.first.bounded import Cut, Ended
 from compilegate_init.first.seen import Seen
 from compilegate_init.proposal import NAMES
@@ -33,7 +33,12 @@ _MISSING_DATA = re.compile(
     r"cannot find the requested|does not exist", re.I,
 )  # fmt: skip
 _RELEASE = re.compile(r"^cannot import name|was removed in")
+_WHOLE_OBJECT = re.compile(r"^Weights only load failed")  # torch.load, since PyTorch 2.6
 _DOWNLOAD = re.compile(r"download|could not resolve|name resolution", re.I)
+# What TorchDynamo says below the first line of its message.
+_EXPLAINED = re.compile(r"^ *Explanation: *(.+)$", re.M)
+_OWN_LIMITS = ("MemoryError", "OutOfMemoryError")
+LONGEST_TEXT = 300
 # The last line of a traceback.
 _RAISED = re.compile(r"^(?:[\w.]+\.)?(\w+(?:Error|Exception|Exit|NotFound)): ?(.*)$")
 
@@ -42,6 +47,35 @@ def why_not(script: Path, seen: Seen, ended: Ended, python: Path) -> InvalidInpu
     """Why a run has shown no training step."""
     problem, fix = _without_optimizer(seen) or _why(seen, ended, python)
     return InvalidInputError(problem, file=str(script), fix=fix)
+
+
+def why_no_gain(run: str, seen: Seen, ended: Ended, *, compiled: bool) -> str:
+    """Why one run shows no steady steps, of a script that makes steps as it is, and what helps."""
+    error, made = seen.ended.get("error"), plural(len(seen.steps), "step")
+    failed = error and seen.ended.get("how") == "error" and error not in _OWN_LIMITS
+    if failed and compiled:
+        return (
+            f"{run}: the compiler fails on this script after {made}: {_compiler_error(seen)}; it "
+            "cannot be compiled as it is: leave what is named there uncompiled "
+            "(torch.compiler.disable), or write it so that torch.compile takes it"
+        )
+    if seen.steps and failed:
+        return f"{run}: ended by an error after {made}: {error}: {seen.ended.get('message')}"
+    if seen.steps:
+        return f"{run}: {made} are too few to be steady; --minutes or --steps gives more"
+    if compiled and ended.cut is Cut.TIME:
+        return f"{run}: still compiled after {duration(ended.seconds)}; --minutes gives more"
+    problem, fix = _without_optimizer(seen) or _why(seen, ended, Path("python"))
+    return f"{run}: {problem}; {fix}"
+
+
+def _compiler_error(seen: Seen) -> str:
+    """Class, first line and explanation of an error, with the script's own line."""
+    message = str(seen.ended.get("message") or "")
+    explained = _EXPLAINED.search(message)
+    lines = [message.split("\n", maxsplit=1)[0], *([explained[1].strip()] if explained else [])]
+    at = f" ({seen.ended['at']})" if seen.ended.get("at") else ""
+    return f"{seen.ended['error']}: {': '.join(lines)}"[:LONGEST_TEXT] + at
 
 
 def _without_optimizer(seen: Seen) -> tuple[str, str] | None:
@@ -89,10 +123,15 @@ def _of_errors(seen: Seen, ended: Ended, python: Path) -> tuple[Cause, ...]:
     if not error and not seen.ended.get("how"):
         error, message = _raised(ended.tail)
     at = f" ({seen.ended['at']})" if seen.ended.get("at") else ""
-    text = f"{error}: {message}".rstrip(": ").split("\n")[0][:300]
+    text = f"{error}: {message}".rstrip(": ").split("\n")[0][:LONGEST_TEXT]
     return (
         (error == "ModuleNotFoundError", f"imports a package that its Python lacks: {text}{at}",
          _install(seen, message, python)),
+        (bool(_WHOLE_OBJECT.search(message)),
+         f"loads a file that its torch takes for weights alone: {error}: Weights only load "
+         f"failed{at}",
+         "where you trust the file, set TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD=1 in the environment, or "
+         "pass weights_only=False to torch.load"),
         (bool(_RELEASE.search(message)),
          f"needs another release of a package: {text}{at}",
          f"install the one that it was written for, as its requirements may say ({python} -m pip), "

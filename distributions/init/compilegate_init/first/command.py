@@ -34,7 +34,7 @@ from compilegate.place import INSTALLED, PROJECT
 from compilegate_doctor import Description
 from compilegate_init.first.answer import Gain, gain
 from compilegate_init.first.bounded import Ended, memory_limit, run_bounded
-from compilegate_init.first.causes import why_not
+from compilegate_init.first.causes import why_no_gain, why_not
 from compilegate_init.first.seen import Seen
 from compilegate_init.first.written import (
     corrected,
@@ -209,7 +209,7 @@ def first(
         "file": str(file), "requirements": required, "workload": document_of(proposal),
         "todo": list(places(proposal, OPEN)), "assumed": list(places(proposal, ASSUMED)),
         "gain": gained.to_dict() if gained else None,
-        "no_gain_because": None if gained else _why_no_gain(runs, watch),
+        "no_gain_because": None if gained else _why_no_gain(runs),
         "whole_run_seconds": _whole_run(runs, read), "spread": spread,
         "seeds": seeds, "runs": [one.to_dict() for one in runs],
         "seen": _facts(seen, read), "wrote": _wrote(runs, script, place),
@@ -323,13 +323,10 @@ def _gain(runs: Sequence[Run], answers: Answers, read: Description) -> Gain | No
     return gain(pairs, [asked, *([whole] if whole else [])])
 
 
-def _why_no_gain(runs: Sequence[Run], watch: Watch) -> str:
+def _why_no_gain(runs: Sequence[Run]) -> str:
     """Of the first run that shows no steady steps."""
     short = next((one for one in runs if one.seen.pace() is None), runs[0])
-    if short.seen.steps:
-        made = plural(len(short.seen.steps), "step")
-        return f"{short.name}: {made} are too few to be steady; --minutes or --steps gives more"
-    return f"{short.name}: {watch.why_not(short).problem}"
+    return why_no_gain(short.name, short.seen, short.ended, compiled=short.compiled)
 
 
 def _whole_run(runs: Sequence[Run], read: Description) -> float | None:
