@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections import Counter
@@ -13,10 +14,14 @@ from typing import Any
 from compilegate.domain import naming
 from lambdas.handlers import STEPS
 from stacks import evaluate, train
+from stacks.assets import PACKAGES
 from tests.faults.jobs import WORKLOAD
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 PYTHON = REPOSITORY / ".venv-localcloud" / "bin" / "python"
+# What the functions bring along, and the command's distribution that people's acts are in.
+BESIDE = (REPOSITORY / PACKAGES, REPOSITORY / "distributions" / "operating")
+ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, BESIDE))}
 SECONDS = 1800.0  # a minute of processor time, on a machine that does much else
 
 
@@ -45,7 +50,7 @@ def tried(every: int = 1, *, seconds: float = SECONDS) -> list[Result]:
     given = {"definitions": definitions(), "workload": WORKLOAD}
     process = subprocess.run(
         [PYTHON, "-m", "tests.faults", str(every)], input=json.dumps(given), text=True,
-        capture_output=True, timeout=seconds, cwd=REPOSITORY, check=False,
+        capture_output=True, timeout=seconds, cwd=REPOSITORY, check=False, env=ENVIRONMENT,
     )  # fmt: skip
     if process.returncode:
         raise RuntimeError(process.stderr[-3000:])

@@ -53,6 +53,7 @@ Hook = Callable[["Execution", str, str], None]
 class Execution:
     """One execution. ``hook`` sees every state as it is entered and every call of a service.
 
+    ``program`` is the definition's name where it is not the machine's own.
     ``refuse`` maps an API of AWS (``s3.get_object``) to what it answers the machine, None where it
     answers as usual. ``waiting`` is what happens while a state waits for a token. ``kept``: each
     state and each function that is called is kept, with a copy of the world as it then was.
@@ -66,6 +67,7 @@ class Execution:
     refuse: Callable[[str, Document], Exception | None] | None = None
     waiting: Callable[[Execution, str], None] | None = None
     kept: bool = False
+    program: str = ""
     entries: list[Entry] = field(default_factory=list)
     state: str = ""
     invocation: Invocation | None = None
@@ -83,7 +85,8 @@ class Execution:
         """From the start, or on from a state, to the end; the event of a bad end is delivered."""
         _install()
         worker = _worker(self)
-        program, self.env = _program(self.machine), worker._get_evaluation_environment()
+        program = _program(self.program or self.machine)
+        self.env = worker._get_evaluation_environment()
         _running.append(self)
         try:
             first = program.start_at

@@ -92,6 +92,8 @@ def undisturbed(name: str, execution: Execution) -> Undisturbed:
 
     execution.hook, execution.kept = hook, True
     execution.run()
+    output = execution.output or {}
+    assert not [why for key, why in output.items() if key.endswith("_failed") and why], output
     return kept
 
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.faults.campaign import PYTHON, REPOSITORY, definitions
+from tests.faults.campaign import ENVIRONMENT, PYTHON, REPOSITORY, definitions
 from tests.faults.jobs import WORKLOAD
 
 KEPT = Path(__file__).parent / "schedules"
@@ -102,11 +102,10 @@ def tried(
 
 
 def _worker(given: Document, environment: dict[str, str] | None) -> subprocess.Popen[str]:
-    operating = str(REPOSITORY / "distributions" / "operating")
     process = subprocess.Popen(
         [PYTHON, "-m", "tests.faults.simulation_worker"], cwd=REPOSITORY, text=True,
         stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-        env={**os.environ, "PYTHONPATH": operating, **(environment or {})},
+        env={**ENVIRONMENT, **(environment or {})},
     )  # fmt: skip
     assert process.stdin is not None
     process.stdin.write(json.dumps(given))
