@@ -12,10 +12,9 @@ from compilegate.domain.formats import UNKNOWN, ascii_only
 from compilegate.domain.naming import record_key, report_key
 from compilegate.domain.reasons import with_fix
 from compilegate.report import statements
-from compilegate.report.charts.cost import cost_chart
 from compilegate.report.charts.figure import Chart
 from compilegate.report.charts.quality import loss_chart, quality_chart
-from compilegate.report.charts.speed import speedup_chart, throughput_chart, trace_chart
+from compilegate.report.charts.speed import cost_chart, speedup_chart, throughput_chart, trace_chart
 from compilegate.report.markup import (
     Download,
     Page,

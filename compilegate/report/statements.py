@@ -46,6 +46,7 @@ from compilegate.domain.formats import (
 )  # fmt: skip
 from compilegate.domain.judging.evidence import FullRun, SpeedRun
 from compilegate.domain.judging.measured import ConfirmedFall, Measured
+from compilegate.domain.optional import map_optional
 from compilegate.domain.planning.rounds import MISSING
 from compilegate.domain.reasons import Reason, advice
 from compilegate.domain.workload.model import BASELINE
@@ -170,7 +171,7 @@ def delta(value: float | None) -> str:
 
 def bounds(ends: Interval | None, as_text: Format) -> str:
     """``-0.01 to +0.02``, empty without an interval."""
-    return "" if ends is None else interval(ends, as_text)
+    return map_optional(ends, lambda both: interval(both, as_text)) or ""
 
 
 def with_sign(value: float) -> str:
@@ -218,7 +219,7 @@ def fall_in_check(checked: ConfirmedFall) -> str:
     """``Δ +0.054 in the 3 runs of each arm that checked the alarm``."""
     fall = checked.look.fall
     each = "each arm" if fall.theirs == fall.ours else "the candidate"
-    size = delta(checked.delta) if checked.speedup is None else ratio(checked.speedup)
+    size = map_optional(checked.speedup, ratio) or delta(checked.delta)
     return f"{size} in the {plural(fall.ours, 'run')} of {each} that checked the alarm"
 
 

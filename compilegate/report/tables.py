@@ -369,7 +369,7 @@ CSV_COLUMNS = (
 
 def facts(trial: TrialReport) -> list[Row]:
     """Owner, beginning, machines and image; what is not recorded is left out."""
-    started = 0 if trial.plan is None else trial.plan.started_at
+    started = trial.plan.started_at if trial.plan else 0
     began = started or _began(trial.source["context"]["trial"])
     return rows("facts", trial=trial, began=began)
 
@@ -516,8 +516,10 @@ def _arm_runs(arm: MeasuredArm) -> str:
 def full_runs(trial: TrialReport) -> dict[str, Any] | None:
     """The same for programs; None where the trial made every run itself, as policy asks."""
     evidence = trial.evidence
-    made = _full_runs(trial, evidence) if evidence else None
-    if made is None or evidence is None or not made.made_by:
+    if evidence is None:
+        return None
+    made = _full_runs(trial, evidence)
+    if not made.made_by:
         return None
     modes = Counter(run.mode for _, run in made.runs)
     return {

@@ -13,6 +13,7 @@ from compilegate.domain.formats import number
 from compilegate.domain.judging.evidence import Evidence
 from compilegate.domain.judging.measured import ConfirmedFall, Measured, confirmed_fall
 from compilegate.domain.notes import Note
+from compilegate.domain.optional import map_optional, without_none
 from compilegate.domain.planning.arms import ArmPlan
 from compilegate.domain.reasons import Reason
 from compilegate.domain.records.flags import FlagVersion
@@ -99,7 +100,7 @@ class TrialReport:
             self.judged.workload,
             self.source["context"].get("workload"),
             self.eligibility.get("workload"),
-            None if self.evidence is None else self.evidence.workload,
+            map_optional(self.evidence, lambda one: one.workload),
         )
         return next((str(name) for name in names if name), "workload")
 
@@ -133,14 +134,12 @@ class TrialReport:
     @property
     def metric(self) -> str:
         """The metric's name."""
-        return "the quality metric" if self.quality is None else self.quality.metric
+        return map_optional(self.quality, lambda one: one.metric) or "the quality metric"
 
     @property
     def quality(self) -> QualityFigures | Quality | None:
         """The metric and its margin: as the decision has them, else as the evidence has."""
-        if self.judged.quality is not None:
-            return self.judged.quality
-        return None if self.evidence is None else self.evidence.quality
+        return self.judged.quality or map_optional(self.evidence, lambda one: one.quality)
 
     @property
     def arms(self) -> Sequence[ArmFigures]:
@@ -173,9 +172,9 @@ class TrialReport:
     @cached_property
     def fall(self) -> ConfirmedFall | None:
         """What the runs that checked an alarm showed, where they turned the candidate off."""
-        if self.evidence is None or self.verdict is not Verdict.REVERT:
+        if self.verdict is not Verdict.REVERT:
             return None
-        return confirmed_fall(self.judged, self.evidence)
+        return map_optional(self.evidence, lambda seen: confirmed_fall(self.judged, seen))
 
     @property
     def notes(self) -> Sequence[Note]:
@@ -200,7 +199,6 @@ class TrialReport:
     @property
     def trial_usd(self) -> float | None:
         """What the trial has cost by its jobs' billable time."""
-        recorded = self.judged.saving.trial_usd if self.judged.saving else None
-        if recorded is None and self.evidence is not None:
-            return self.evidence.plan.spent_usd
-        return recorded
+        recorded = map_optional(self.judged.saving, lambda one: one.trial_usd)
+        spent = map_optional(self.evidence, lambda one: one.plan.spent_usd)
+        return next(iter(without_none((recorded, spent))), None)

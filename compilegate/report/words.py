@@ -28,11 +28,9 @@ CANNOT_PAY = {"run_too_short", "saving_below_trial_cost"}
 
 def label(trial: TrialReport) -> Label:
     """The verdict in two or three words, with its tone."""
-    if trial.verdict is None:
-        return VERDICTS["failed"]
     if trial.verdict is Verdict.CONTINUE and trial.on_probation:
         return ALARM if "alarm" in trial.codes else FLAG_STATES["probation"]
-    return VERDICTS[trial.verdict]
+    return VERDICTS[trial.verdict or "failed"]
 
 
 def headline(trial: TrialReport, *, brief: bool = False) -> str:
@@ -76,9 +74,9 @@ def _because(trial: TrialReport, opening: str, *, brief: bool) -> str:
     text = template.format(
         speed=faster,
         times=ratio(speed.estimate) if speed else UNKNOWN,
-        but="" if speed is None or brief else f"{faster}, but ",
+        but=f"{faster}, but " if speed and not brief else "",
         metric=trial.metric,
-        margin="the size set" if trial.quality is None else significant(trial.quality.margin),
+        margin=significant(trial.quality.margin) if trial.quality else "the size set",
         promote=promote,
         reject=reject,
     )
@@ -98,9 +96,8 @@ def _variant(trial: TrialReport, code: str) -> str | None:
         return None
     if speed is None:
         return "no_steady_state"
-    lower = speed.lower_bound
-    proven = lower is not None and trial.thresholds is not None and lower > trial.thresholds[0]
-    return "faster_not_clearly" if proven else None
+    required = trial.thresholds[0] if trial.thresholds else math.inf
+    return "faster_not_clearly" if (speed.lower_bound or 0.0) > required else None
 
 
 def _cut(text: str) -> str:
@@ -238,7 +235,7 @@ def metric_cards(trial: TrialReport) -> list[MetricCard]:
         quality = trial.judged.quality
         put = rows(
             "cards", trial=trial,
-            reference=None if trial.measured is None else trial.measured.reference,
+            reference=trial.measured.reference if trial.measured else None,
             confidence=confidence_words(quality) if quality else "",
             bullets={"speed": _speed_bullet(trial), "quality": _quality_bullet(trial)},
         )  # fmt: skip

@@ -18,9 +18,8 @@ from compilegate.domain.claims import decision_notification, stated_usd_per_run
 from compilegate.domain.codec import write
 from compilegate.domain.decision import SIGNS, EvaluationSplit, Verdict
 from compilegate.domain.formats import MINUS, money, percent, plural
-from compilegate.report.charts.cost import cost_chart
 from compilegate.report.charts.quality import quality_chart
-from compilegate.report.charts.speed import speedup_chart, trace_chart
+from compilegate.report.charts.speed import cost_chart, speedup_chart, trace_chart
 from compilegate.report.render import message_text, render, subject_text
 from compilegate.report.statements import SCHEDULED, at_length, with_sign
 from compilegate.report.tables import arms_table

@@ -1,22 +1,36 @@
-"""Throughput of each arm, the speed-up in each block, and its step times."""
+"""Throughput of each arm, the speed-up in each block with its step times, and what that pays."""
 
 from __future__ import annotations
 
+import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from itertools import accumulate
 
 from compilegate.domain.arithmetic import ratio
-from compilegate.domain.decision import ArmFigures, Speedup
+from compilegate.domain.claims import NO_AMOUNT
+from compilegate.domain.decision import ArmFigures, SavingFigures, Speedup
 from compilegate.domain.decision import Interval as Ends
-from compilegate.domain.formats import duration, plural, shown, significant
+from compilegate.domain.economics import WEEKS_PER_YEAR
+from compilegate.domain.formats import (
+    count,
+    duration,
+    money,
+    money_tick,
+    plural,
+    shown,
+    significant,
+)
 from compilegate.domain.judging.measured import Block, Measured, MeasuredArm
 from compilegate.domain.judging.steady_state import Segment
+from compilegate.domain.optional import without_none
 from compilegate.report import statements
 from compilegate.report.charts.figure import (
     DASHED,
     DOTTED,
     ROW_PIXELS,
+    Area,
     Axis,
     Band,
     Bar,
@@ -284,3 +298,109 @@ def _compiling(block: Block, segment: Segment) -> list[Mark]:
         name += f" ({duration(recorded)} compiling)"
     marks: list[Mark] = [Rule(role, x=cut, dash=DOTTED, name=name)]
     return [Band(0, begins[slow[-1]], "shade"), *marks] if slow else marks
+
+
+# Cost over production runs, and where the trial has paid for itself.
+
+COST = "Cost and break-even"
+
+
+@dataclass(frozen=True)
+class Costs:
+    """USD; ``trial`` None when unknown, ``spread`` the interval of the saving per run, if known.
+
+    ``break_even`` is the runs after which the trial's cost is back, infinite when never or unknown;
+    ``runs`` is how many production runs are drawn.
+    """
+
+    base_run: float
+    saving: float
+    trial: float | None
+    spread: Sequence[float]
+    break_even: float
+    runs: int
+
+
+def cost_chart(trial: TrialReport) -> Chart:
+    """Net saving and total spend over the production runs that follow."""
+    saving, claim = trial.judged.saving, trial.claims.money
+    if saving is None:
+        why = "Without a measured speed-up and a price per run there is no saving to draw."
+        return Chart("cost", COST, "", missing=why)
+    if not claim.has_amount:
+        why = f"No saving is drawn: {NO_AMOUNT[claim]}."
+        return Chart("cost", COST, "", missing=why)
+    costs = _costs(saving, trial)
+    return Chart(
+        "cost",
+        COST,
+        _cost_finding(costs),
+        note="Prices are list prices times billable time, an estimate. "
+        + ("Band: the interval of the whole job's speed-up." if costs.spread else ""),
+        views=[View("Net saving", _net(costs)), View("Total spend", _spend(costs))],
+        choice="What to show",
+    )
+
+
+def _costs(saving: SavingFigures, trial: TrialReport) -> Costs:
+    spent, per_run, base = trial.trial_usd, saving.usd_per_run, saving.usd_per_run_baseline
+    year, ends = saving.usd_per_year, saving.interval_usd_per_year
+    spread = [end * per_run / year for end in ends] if ends and year else []
+    per_week = trial.evidence.runs_per_week if trial.evidence else None
+    yearly = WEEKS_PER_YEAR * (per_week or 0)
+    if spent is None or per_run <= 0:
+        return Costs(base, per_run, spent, spread, math.inf, int(min(max(yearly, 10), 60)))
+    # Enough to see the break-even, at most a year: plans reach no further.
+    back = spent / per_run
+    runs = max(10, math.ceil(min(3 * back, max(yearly, 1.3 * back))))
+    return Costs(base, per_run, spent, spread, back, runs)
+
+
+def _cost_finding(costs: Costs) -> str:
+    if costs.saving <= 0:
+        return f"Every run would cost {money(-costs.saving)} more: never paid back."
+    if math.isinf(costs.break_even):
+        return f"{money(costs.saving)} saved per run; the trial's cost is unknown."
+    return (
+        f"{money(costs.saving)} saved per run; the trial's {money(costs.trial or 0)} is back "
+        f"after {plural(costs.break_even, 'run')}."
+    )
+
+
+def _net(costs: Costs) -> Figure:
+    style, x, trial = arm_style(1), (0.0, float(costs.runs)), costs.trial or 0.0
+    line = Line(x, [n * costs.saving - trial for n in x], style.role)
+    if not costs.spread:
+        return _cost_figure(costs, [line], line.y, "saved in total")
+    low, high = ([n * end - trial for n in x] for end in costs.spread)
+    area = Area(x, low, high, style.role)
+    return _cost_figure(costs, [area, line], [*low, *high, *line.y], "saved in total")
+
+
+def _spend(costs: Costs) -> Figure:
+    x, trial = (0.0, float(costs.runs)), costs.trial or 0.0
+    base = [n * costs.base_run for n in x]
+    candidate = [trial + n * (costs.base_run - costs.saving) for n in x]
+    marks = [
+        Line(x, y, style.role, dash=style.dash, name=name)
+        for style, name, y in (
+            (arm_style(0), "stay on the baseline", base),
+            (arm_style(1), "trial, then the candidate", candidate),
+        )
+    ]
+    return _cost_figure(costs, marks, [*base, *candidate], "spent in total")
+
+
+def _cost_figure(
+    costs: Costs, marks: Sequence[Mark], values: Iterable[float | None], y_title: str
+) -> Figure:
+    rules: list[Mark] = [Rule("axis", y=0.0)]
+    if math.isfinite(costs.break_even):
+        paid = f"paid back after {plural(costs.break_even, 'run')}"
+        rules.append(Rule("goal", x=costs.break_even, dash=DASHED, name=paid))
+    heights = without_none(values)
+    return Figure(
+        axis("production runs after the trial", (0.0, float(costs.runs)), show=count, room=0),
+        axis(y_title, [0.0, *heights], show=money_tick, grid=True),
+        [*marks, *rules],
+    )

@@ -306,13 +306,13 @@ def _money_chart(view: HistoryView) -> Chart:
     """Sums over the candidate's runs since the latest promotion, against what was expected."""
     if view.promotion is None:
         return Chart("money", MONEY, "", missing="Nothing has been turned on, so nothing is saved.")
-    priced = [one for one in run_savings(view.runs, view.promotion.at) if one.usd is not None]
+    priced = with_known(run_savings(view.runs, view.promotion.at), lambda one: one.usd)
     if not priced:
         why = "No run of the candidate has a price and a baseline yet."
         return Chart("money", MONEY, "", missing=why)
-    places = [float(view.places[one.run.job]) for one in priced]
+    places = [float(view.places[one.run.job]) for one, _ in priced]
     first = bisect_right(places, view.left_out)
-    x, saved = places[first:], list(accumulate(one.usd or 0.0 for one in priced))[first:]
+    x, saved = places[first:], list(accumulate(usd for _, usd in priced))[first:]
     if not x:
         why = "No run shown here has a price and a baseline; the sum of all is above."
         return Chart("money", MONEY, "", missing=why)
@@ -327,7 +327,7 @@ def _money_chart(view: HistoryView) -> Chart:
     expected: list[float] = []
     if view.usd_per_run is not None:
         each = view.usd_per_run
-        expected = list(accumulate(each * one.compared for one in priced))[first:]
+        expected = list(accumulate(each * one.compared for one, _ in priced))[first:]
         drawn.append(Line(
             x, expected, "baseline", width=1.6, dash=DASHED, stepped=True,
             name="as the trial expected",

@@ -145,7 +145,7 @@ class HistoryView:
     def place_of(self, review: Review) -> float:
         """Right after the run that it reviewed; by the clock where that is not recorded."""
         last = self._last_places.get(review.run)
-        return self.place_at(float(review.at)) if last is None else last + 0.5
+        return map_optional(last, lambda place: place + 0.5) or self.place_at(float(review.at))
 
     @cached_property
     def codes_before(self) -> Mapping[str, frozenset[str]]:
@@ -207,9 +207,10 @@ class HistoryView:
     @cached_property
     def savings(self) -> Savings | None:
         """What the promotion has saved so far, None where nothing was ever turned on."""
-        if self.promotion is None:
-            return None
-        return saving_of(self.runs, self.promotion.at, usd_per_run=self.usd_per_run)
+        return map_optional(
+            self.promotion,
+            lambda one: saving_of(self.runs, one.at, usd_per_run=self.usd_per_run),
+        )
 
     @cached_property
     def reviews(self) -> Sequence[Review]:
@@ -240,12 +241,9 @@ class HistoryView:
         sums: dict[str, Sum] = {}
 
         def after_run(arm: str, run: FullRun, monitors: Mapping[str, Monitor]) -> None:
-            place = self.places.get(run.job)
-            if place is None:
-                return
-            for key, monitor in monitors.items():
+            for key, monitor in monitors.items() if run.job in self.places else ():
                 cusum = sums.setdefault(key, Sum(key, monitor.noun, monitor.limit, monitor.shift))
-                cusum.points.append((place, monitor.total, arm, run.confirm))
+                cusum.points.append((self.places[run.job], monitor.total, arm, run.confirm))
 
         try:
             replay_probation(self.probation, after_run)
@@ -278,11 +276,8 @@ class HistoryView:
     @cached_property
     def ahead(self) -> bool:
         """Whether runs were started before their scheduled time, as a demo's are."""
-        due = ((run, run.details.get("scheduled")) for run in self.runs)
-        return any(
-            at is not None and datetime.fromisoformat(at).timestamp() > run.ended_at
-            for run, at in due
-        )
+        due = with_known(self.runs, lambda run: run.details.get("scheduled"))
+        return any(datetime.fromisoformat(at).timestamp() > run.ended_at for run, at in due)
 
     @cached_property
     def standards(self) -> list[Standard]:
@@ -328,11 +323,9 @@ class HistoryView:
         """(run number, speed-up against the rolling baseline) of every finished candidate's run."""
         gains = []
         for place, (run, standard) in enumerate(zip(self.runs, self.standards, strict=True), 1):
-            wall = wall_seconds_of(run)
-            if wall is None or standard.wall_seconds is None:
-                continue
-            if run.arm != BASELINE and run.finished and run.counts:
-                gains.append((place, standard.wall_seconds / wall))
+            walls = without_none((standard.wall_seconds, wall_seconds_of(run)))
+            if len(walls) == 2 and run.arm != BASELINE and run.finished and run.counts:
+                gains.append((place, walls[0] / walls[1]))
         return gains
 
     @cached_property
