@@ -21,6 +21,8 @@ from compilegate_runtime import environment
 from compilegate_runtime.progress import write_line
 
 KEPT = "COMPILEGATE_COMPILE_CACHE"  # in the checkpoint folder
+# The digest of the bundle (compile_bundle.py) that a flag names, and where bundles lie.
+BUNDLE, BUNDLES = "COMPILEGATE_COMPILE_BUNDLE", "COMPILEGATE_COMPILE_BUNDLES"
 LOCAL = "TORCHINDUCTOR_CACHE_DIR"
 PARTIAL = ".compilegate-partial"
 NOT_KEPT = (".lock", ".tmp", PARTIAL)  # of processes that are at work in the folder
@@ -30,7 +32,8 @@ def restore():
     """Let this process compile into a local folder that holds what earlier jobs kept.
 
     The first process of a machine copies, the others wait for it. Without a place for it the
-    compiler's cache stays where it is.
+    compiler's cache stays where it is. A job that is to restore a bundle begins with an empty
+    folder: what else was kept is not what its flag names.
     """
     kept = os.environ.get(KEPT)
     if not kept:
@@ -38,6 +41,8 @@ def restore():
     local = _local_folder()
     os.environ[LOCAL] = str(local)
     local.mkdir(parents=True, exist_ok=True)
+    if bundle_asked_for():
+        return
     restored = local.with_name("restored")
     with local.with_name("restoring").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -65,7 +70,22 @@ def preserved():
 
 def without_place(variables):
     """The variables for a process whose cache another process restores and keeps."""
-    return {name: value for name, value in variables.items() if name != KEPT}
+    place = bundles()
+    own = {BUNDLES: str(place)} if place else {}
+    return {**{name: value for name, value in variables.items() if name != KEPT}, **own}
+
+
+def bundle_asked_for():
+    """The digest of the bundle that this job is to restore, None where its flag names none."""
+    return os.environ.get(BUNDLE) or None
+
+
+def bundles():
+    """The folder of bundles, beside what is kept; None where a job keeps nothing for others."""
+    place, kept = os.environ.get(BUNDLES), os.environ.get(KEPT)
+    if place:
+        return Path(place)
+    return Path(kept).parent / "bundles" if kept else None
 
 
 def _local_folder():

@@ -43,11 +43,13 @@ def run(train, knobs, uses_torch=True, index=None):
             device, compiler = _device(settings, uses_torch), _compiler(settings, uses_torch)
             recorder.use(compiler, device, sampler_for(device))
             recorder.fingerprint = fingerprint(device, settings)
+            recorder.prepare_bundle()
             if uses_torch:
                 seed_everything(settings.seed)
             with recorder.training():
                 train(Job(settings, device, compiler, recorder))
             recorder.finish()
+            recorder.keep_bundle()
             recorder.examine()
 
 

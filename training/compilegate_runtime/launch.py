@@ -74,6 +74,7 @@ class Launch:
                 self.recorder.metric(name, value)
             self.recorder.ended_with(*self.watched.models)
         self.recorder.finish()
+        self.recorder.keep_bundle()
         self.recorder.examine()
 
     def _prepare(self):
@@ -94,6 +95,7 @@ class Launch:
         device, compiler = ScriptsDevice(settings.precision), job.compiler_of(settings)
         self.recorder.use(compiler, device, sampler_for(device))
         self.recorder.fingerprint = fingerprint(device, settings, self.source)
+        self.recorder.prepare_bundle()
         self._hook(torch, compiler)
         seed_everything(settings.seed)  # for a script that sets none of its own
         if "seed" in settings.argument_names and not settings.argument_names["seed"]:

@@ -1,8 +1,8 @@
 """What every process of a job did, so that the first one's evidence speaks for all of them.
 
 The processes report to each other through the store of torch.distributed. No
-collective operation is added to the training; only ``decided`` and ``all_here`` wait for another
-process, between steps.
+collective operation is added to the training; only ``decided``, ``gathered``, ``voted`` and
+``all_here`` wait for another process: between steps, or before anything is compiled.
 """
 
 import datetime
@@ -15,6 +15,7 @@ from compilegate_runtime import environment
 
 FINISHED_WITHIN_SECONDS = 60.0
 ASK_EVERY_SECONDS = 0.1
+VOTED_WITHIN_SECONDS = 120.0
 HERE_WITHIN = datetime.timedelta(minutes=10)  # the last process has written its part of a save
 
 
@@ -129,6 +130,50 @@ class Ranks:
         except (RuntimeError, OSError):
             return False
         return True
+
+    def gathered(self, name, value, within_seconds):
+        """What every process says, as the first one reads it once all have; None in the others.
+
+        None as well where not all say anything in that time.
+        """
+        if self.count == 1:
+            return [value]
+        store = self._shared()
+        if store is None:
+            return None
+        keys = [f"compilegate/gathered/{name}/{rank}" for rank in range(self.count)]
+        try:
+            store.set(keys[self.rank], json.dumps(value))
+            if self.rank:
+                return None
+            store.wait(keys, datetime.timedelta(seconds=within_seconds))
+            return [json.loads(store.get(key)) for key in keys]
+        except (RuntimeError, OSError):
+            return None
+
+    def voted(self, name, word, within_seconds=VOTED_WITHIN_SECONDS):
+        """Each process's word, the same list in all of them; None for one that came too late.
+
+        None where the processes have no store, or lost it. Whichever process first has all words,
+        or waits no longer, writes the list down, and it stands: no two of them can act on
+        different ones.
+        """
+        if self.count == 1:
+            return [word]
+        store = self._shared()
+        if store is None:
+            return None
+        keys = [f"compilegate/voted/{name}/{rank}" for rank in range(self.count)]
+        deadline = time.monotonic() + within_seconds
+        try:
+            store.set(keys[self.rank], json.dumps(word))
+            while time.monotonic() < deadline and not all(store.check([key]) for key in keys):
+                time.sleep(ASK_EVERY_SECONDS)
+            words = [json.loads(store.get(key)) if store.check([key]) else None for key in keys]
+            stands = store.compare_set(f"compilegate/voted/{name}", "", json.dumps(words))
+            return json.loads(stands)
+        except (RuntimeError, OSError):
+            return None
 
     def _shared(self):
         if self._store is None:

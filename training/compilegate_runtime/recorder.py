@@ -12,6 +12,8 @@ import math
 import time
 
 from compilegate_runtime import (
+    compile_bundle,
+    compile_cache,
     diagnosis,
     ending,
     environment,
@@ -53,6 +55,7 @@ class Recorder:
         self.bad_losses_allowed = 0  # in a row
         self.subject = None  # makes that of the equivalence check, if one is asked for
         self._summary = None  # the last one written
+        self._bundle = None  # what came of the bundle that the job's flag names
         self._profiled = None  # steps behind a segment that is complete
         kept.chosen_seconds()  # a wrong one is refused now, not at the end
         self._calm = [0.0, 0]  # seconds and steps in which nothing was compiled
@@ -77,6 +80,18 @@ class Recorder:
         self._timer = device.timer(self._clock)
         self._sampler = sampler or Sampler()
         self._sampler.start()
+
+    def prepare_bundle(self):
+        """Let the compiler begin with the bundle that the job's flag names, if it names one."""
+        digest = compile_cache.bundle_asked_for()
+        if digest is None or not self._compiler.compiles_modules:
+            return
+        restoring = compile_bundle.Restoring(digest, self._ranks, self._purpose())
+        self._bundle = restoring.document
+        self._compiler.before_compiling(restoring)
+
+    def _purpose(self):
+        return compile_bundle.made_for(self.fingerprint, self._run, self._compiler)
 
     def identify(self, **facts):
         """Add to what identifies the run, such as its ``full_run_steps``."""
@@ -333,6 +348,23 @@ class Recorder:
                 raise TrainingError(lost)
         self.write_summary(states)
 
+    def keep_bundle(self):
+        """Leave for production what a run that is complete has compiled, if a trial judges it.
+
+        The time is not the run's. Without a bundle nothing is missing but a warm start.
+        """
+        with contextlib.suppress(Exception), ending.ending_well():
+            if self._bundle is not None:
+                if self._bundle["state"] == compile_bundle.RESTORED and not self._ranks.rank:
+                    compile_bundle.renew(self._bundle["sha256"])
+                return
+            if not self._compiler.compiles_modules or kept.weights_asked_for() != kept.LAST:
+                return
+            document = compile_bundle.save(self._ranks, self._purpose())
+            if document is not None:
+                self._summary = {**self._summary, "compile_bundle": document}
+                self._files.write_summary(self._summary)
+
     def examine(self):
         """Add the equivalence check's figures; neither its time nor its memory is the run's.
 
@@ -388,11 +420,16 @@ class Recorder:
         self._summarised = self._clock()
         own = self._own()
         self._ranks.report(**own)
-        peak = self._device.peak_memory_gib()
+        peak, compiler = self._device.peak_memory_gib(), self._compiler.evidence()
+        bundle = {}
+        if self._bundle is not None:
+            hits = {name: compiler.get(name) for name in ("cache_hits", "cache_misses")}
+            bundle["compile_bundle"] = {**self._bundle, **hits}
         self._summary = {
             "schema": 1,
             **self._run,
-            "compiler": self._compiler.evidence(),
+            "compiler": compiler,
+            **bundle,
             "metrics": self.metrics,
             "outcomes": self._outcomes,
             "loss_curve": self._curve.points,

@@ -49,6 +49,9 @@ class NoCompiler:
         if not environment.rank():
             torch.save(state, str(path))
 
+    def before_compiling(self, begin):
+        """Let ``begin()`` be called once before anything is compiled; this one compiles nothing."""
+
     # ---- what the recorder asks -----------------------------------------------------------
 
     def compilations(self):

@@ -21,11 +21,15 @@ class Region:
 
     ``graphs``: how many were compiled; ``trains``: whether it was called with gradients;
     ``proven``: whether one of its graphs was compiled for such a call, not for an evaluation;
-    ``symbolic``: how many graphs have a size that may change.
+    ``symbolic``: how many graphs have a size that may change. ``before()`` is called before every
+    call that may compile.
     """
 
-    def __init__(self, torch, compile_, name, *, mode="default", dynamic=None, options=None):
+    def __init__(
+        self, torch, compile_, name, *, before, mode="default", dynamic=None, options=None
+    ):
         self._torch, self._compile, self.name = torch, compile_, name
+        self._before = before
         self._dynamic = dynamic
         self._backend = _CountingBackend(torch, mode, options, dynamic, self._compiled)
         self._called = None  # the model, at each call until it is proven
@@ -47,6 +51,7 @@ class Region:
         def noted(*args, **kwargs):
             # Inside of something larger that is being compiled, that one has the graph.
             if not compiling() and not self.proven:
+                self._before()
                 self._called = module
                 self.trains = self.trains or self._in_training()
             return call(*args, **kwargs)

@@ -55,8 +55,8 @@ class TorchCompile(NoCompiler):
         self._compiles_optimizer, self._optimizer_steps = optimizer, {}
         self._compile = torch.compile  # before a script's own calls are redirected
         self._kinds = {}  # a region of each kind
-        self._optimizer = Region(torch, self._compile, "the optimizer's step", options=options)
-        self._preparing = 0.0
+        self._optimizer = self._region("the optimizer's step", options=options)
+        self._preparing, self._begin = 0.0, None
         self._breaks = GraphBreaks()
         # Dynamo keeps the last 64 compilations; a run that recompiles more must not be
         # reported as one that recompiled less.
@@ -100,9 +100,26 @@ class TorchCompile(NoCompiler):
         region = self._kinds.get(kind)
         if region is None:
             name = getattr(kind, "__name__", "a function")
-            region = Region(self._torch, self._compile, name, **self.how)
+            region = self._region(name, **self.how)
             self._kinds[kind] = region
         return region.compile(what, module)
+
+    def _region(self, name, **how):
+        return Region(self._torch, self._compile, name, before=self._before_compiling, **how)
+
+    def before_compiling(self, begin):
+        """Let ``begin()`` be called once, by the first call of anything that is compiled.
+
+        Its time belongs to compiling.
+        """
+        self._begin = begin
+
+    def _before_compiling(self):
+        begin, self._begin = self._begin, None
+        if begin is not None:
+            began = time.perf_counter()
+            begin()
+            self._preparing += time.perf_counter() - began
 
     def anew(self, what):
         """``what`` compiled once more as the arm compiles, and no proof that it was.
