@@ -24,6 +24,7 @@ FEW = 3
 #   `command` tests/packages/test_exports_wheel.py.
 PACKAGES = {
     "compilegate/domain/judging": ("tests/domain", 0.95),
+    "compilegate/domain/planning": ("tests/domain", 0.9),
     "compilegate/domain/production": ("tests/domain", 0.9),
     "compilegate/domain/trial": ("tests/domain", 0.9),
     "compilegate/domain/fleet": ("tests/domain", 0.9),
