@@ -2,11 +2,12 @@
 
 import json
 import os
+import shutil
 import sys
 
 import pytest
 
-from tests.training.jobs import PYTHON, TRAINING, Jobs
+from tests.training.jobs import PYTHON, SCRIPTS, STAND_IN, TRAINING, Jobs
 
 sys.path.insert(0, str(TRAINING))  # the runtime is no installed package: jobs carry it along
 
@@ -39,6 +40,19 @@ def jobs(tmp_path_factory):
     made = Jobs(folder, channels, shared / "inductor")
     yield made
     made.close()
+
+
+@pytest.fixture
+def code(tmp_path):
+    """A folder of scripts that know nothing of Compilegate, with what they import and read."""
+    if not PYTHON.exists():
+        pytest.skip("the training environment is not set up; run make setup")
+    folder = tmp_path / "src"
+    shutil.copytree(SCRIPTS / "init", folder)
+    shutil.copytree(STAND_IN, folder / "lightning")
+    (folder / "pictures").mkdir()
+    (folder / "pictures" / "names.txt").write_text("a\n")
+    return folder
 
 
 @pytest.fixture

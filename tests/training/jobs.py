@@ -18,6 +18,7 @@ from tests.training.fork_server import ForkServer
 ROOT = Path(__file__).resolve().parents[2]
 TRAINING = ROOT / "training"
 SCRIPTS = Path(__file__).with_name("scripts")
+STAND_IN = Path(__file__).with_name("stand_in_lightning") / "lightning"
 PYTHON = ROOT / ".venv-training" / "bin" / "python"
 OUTPUT = "output.txt"  # what a job printed, in its folder
 

@@ -15,9 +15,8 @@ from compilegate_runtime.errors import HyperparameterError
 from compilegate_runtime.ranks import Ranks
 from compilegate_runtime.recorder import Recorder
 
-from tests.training.jobs import SCRIPTS, TRAINING
+from tests.training.jobs import SCRIPTS, STAND_IN, TRAINING
 from tests.training.stand_ins import Clock
-from tests.training.test_from_a_script import STAND_IN
 from tests.training.test_jobs import LANGUAGE_MODEL
 from tests.training.test_launch import PLAIN, TRAINER, TRAINERS
 

@@ -10,28 +10,15 @@ import pytest
 
 from tests.cli.conftest import Invoke, invoke, providers
 from tests.cli.test_try_requirements import WHEEL, bundle
-from tests.training.jobs import FEW_FILES, PYTHON, QUICK, SCRIPTS
+from tests.training.jobs import FEW_FILES, PYTHON, QUICK
 
 __all__ = ["invoke", "providers"]
 
-STAND_IN = Path(__file__).with_name("stand_in_lightning") / "lightning"
 # How the training data of each script is counted, where no Trainer or option counts steps.
 SAMPLES = {"images": 64, "loop": 96}
 # The others are tried below: nano with both of its arms, loop with what it lists.
 EVERY = ["hf_trainer", "lightning_cli", "accelerate_loop", "images"]
 pytestmark = [pytest.mark.training, pytest.mark.slow, pytest.mark.timeout(600)]
-
-
-@pytest.fixture
-def code(tmp_path: Path) -> Path:
-    if not PYTHON.exists():
-        pytest.skip("the training environment is not set up; run make setup")
-    folder = tmp_path / "src"
-    shutil.copytree(SCRIPTS / "init", folder)
-    shutil.copytree(STAND_IN, folder / "lightning")
-    (folder / "pictures").mkdir()
-    (folder / "pictures" / "names.txt").write_text("a\n")
-    return folder
 
 
 def tried(

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 
 import pytest
 
-from tests.training.jobs import PYTHON, SCRIPTS, TRAINING
-from tests.training.test_from_a_script import STAND_IN
+from tests.training.jobs import PYTHON, TRAINING
 
 pytestmark = [pytest.mark.training, pytest.mark.slow, pytest.mark.timeout(600)]
 # By script: its kind of parser, one of its options, samples of its loader, a metric that it logs.
@@ -18,18 +16,6 @@ SEEN = {
     "loop": (None, None, 96, None),
     "hf_trainer": ("transformers.HfArgumentParser", "per_device_train_batch_size", 64, "eval_loss"),
 }
-
-
-@pytest.fixture
-def code(tmp_path):
-    if not PYTHON.exists():
-        pytest.skip("the training environment is not set up; run make setup")
-    folder = tmp_path / "src"
-    shutil.copytree(SCRIPTS / "init", folder)
-    shutil.copytree(STAND_IN, folder / "lightning")
-    (folder / "pictures").mkdir()
-    (folder / "pictures" / "names.txt").write_text("a\n")
-    return folder
 
 
 def observed(code, script, *words, **settings):

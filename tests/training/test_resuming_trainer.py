@@ -103,30 +103,29 @@ def kept(trainers):
     return sorted(path.name for path in trainers.folder.glob("checkpoint-*"))
 
 
-def test_a_trainer_saves_every_few_minutes_without_being_asked_to(trainers):
-    first = trainers.made("first", seed=1)
-    first.train(11, seconds=60)
+def steps_in(folder):
+    return sorted(int(path.name.removeprefix("checkpoint-")) for path in folder.iterdir())
 
-    assert ["checkpoint-10", "checkpoint-5"] == kept(trainers)
-    # With the optimizer's state, and without counting against the script's own checkpoints.
-    assert [(False, None)] * 2 == first.saved_with
+
+@pytest.mark.parametrize(
+    ("steps", "saves", "ours", "its_own", "saved_with"),
+    [
+        # Every five minutes with the optimizer's state, not counted against the script's own.
+        (11, (), [5, 10], [], [(False, None)] * 2),
+        (12, (4, 8, 12), [8, 12], [4, 8, 12], [(True, 1)] * 3),
+        (5, (5,), [5], [5], [(False, 1)]),  # due when the script saves
+    ],
+    ids=["unasked", "often enough", "due"],
+)
+def test_a_trainer_saves_every_few_minutes_beside_what_its_script_saves(
+    trainers, *, steps, saves, ours, its_own, saved_with
+):
+    first = trainers.made("first", seed=1)
+    first.train(steps, seconds=60, saves=saves)
+
+    assert (ours, its_own) == (steps_in(trainers.folder), steps_in(first.output))
+    assert saved_with == first.saved_with
     assert (True, 1) == (first.args.save_only_model, first.args.save_total_limit)
-    assert [] == list(first.output.iterdir())
-
-
-def test_a_trainer_that_saves_often_by_itself_saves_no_more(trainers):
-    first = trainers.made("first", seed=1)
-    first.train(12, seconds=60, saves=(4, 8, 12))
-
-    assert 3 == len(first.saved_with) == len(list(first.output.iterdir()))
-
-
-def test_a_save_that_was_due_when_the_script_saved_keeps_the_scripts_checkpoint(trainers):
-    first = trainers.made("first", seed=1)
-    first.train(5, seconds=60, saves=(5,))
-
-    assert [(False, 1)] == first.saved_with
-    assert ["checkpoint-5"] == [path.name for path in first.output.iterdir()]
 
 
 def test_a_trainer_trains_on_from_the_newest_checkpoint_of_its_own_settings(trainers):

@@ -38,57 +38,41 @@ def test_training_data_ends_after_the_steps_and_held_out_data_after_as_many_batc
     script = Script()
     script.epoch()
 
-    assert [0, 1] == script.seen
-    assert [0, 1] == script.evaluate()
+    assert [0, 1] == script.seen == script.evaluate()
     assert script.short.over
 
 
-def test_accumulated_batches_are_all_there():
+def test_accumulated_batches_are_all_there_and_a_validation_before_training_is_whole():
     script = Script()
+    before = script.evaluate()
     script.epoch(accumulate=4)
 
-    assert 8 == len(script.seen)
+    assert (100, 8) == (len(before), len(script.seen))
 
 
-def test_a_validation_before_training_is_whole():
-    assert 100 == len(Script().evaluate())
-
-
-def test_later_epochs_are_empty_until_a_metric_is_reported_and_then_it_is_enough():
-    script = Script()
-    for _ in range(5):
-        script.epoch()
-    assert [0, 1] == script.seen
+@pytest.mark.parametrize(
+    ("loader", "times"), [(True, 5), (False, 10)], ids=["by epochs", "without a loader"]
+)
+def test_it_goes_on_without_data_until_a_metric_is_reported_and_then_it_is_enough(loader, times):
+    script = Script(loader=loader)
+    go_on = script.epoch if loader else script.step
+    for _ in range(times):
+        go_on()
+    assert ([0, 1] if loader else []) == script.seen
 
     script.metrics.append("eval_loss")
     with pytest.raises(Enough):
-        script.epoch()
+        go_on()
 
 
-def test_a_script_that_asks_for_data_for_ever_is_ended(monkeypatch):
-    monkeypatch.setattr(shortened, "MOST_EPOCHS", 5)
-    script = Script()
-
+@pytest.mark.parametrize(
+    ("loader", "most", "steps"), [(True, "MOST_EPOCHS", 2), (False, "MOST_STEPS", 5)]
+)
+def test_a_script_that_never_reports_is_ended(monkeypatch, loader, most, steps):
+    monkeypatch.setattr(shortened, most, 5)
+    script = Script(loader=loader)
     with pytest.raises(Enough):
         for _ in range(10):
-            script.epoch()
+            (script.epoch if loader else script.step)()
 
-
-def test_without_a_loader_it_goes_on_until_a_metric_is_reported():
-    script = Script(loader=False)
-    for _ in range(10):
-        script.step()
-    script.metrics.append("eval_loss")
-
-    with pytest.raises(Enough):
-        script.step()
-
-
-def test_without_a_loader_or_a_metric_it_ends_after_some_steps(monkeypatch):
-    monkeypatch.setattr(shortened, "MOST_STEPS", 5)
-    script = Script(loader=False)
-    with pytest.raises(Enough):
-        for _ in range(10):
-            script.step()
-
-    assert 5 == script.recorder.steps_done
+    assert steps == script.recorder.steps_done
