@@ -26,23 +26,19 @@ def test_the_switch_is_called_the_same_everywhere(faults):
     assert faults.VARIABLE == FAULT_VARIABLE
 
 
-@pytest.mark.parametrize("compiler", ["none", "torch_compile"])
-def test_without_the_switch_nothing_is_changed(faults, compiler):
-    assert 1.0 == faults.learning_rate_share(Compiler(compiler))
+@pytest.mark.parametrize(
+    ("variables", "compiler", "share"),
+    [({}, "none", 1.0), ({}, "torch_compile", 1.0), (TENTH, "none", 1.0),
+     (TENTH, "torch_compile", 0.1)],
+)  # fmt: skip
+def test_a_compiled_arm_alone_has_the_fault_and_says_so(
+    faults, monkeypatch, capsys, *, variables, compiler, share
+):
+    for name, text in variables.items():
+        monkeypatch.setenv(name, text)
 
-
-def test_the_baseline_never_has_the_fault(faults, monkeypatch, capsys):
-    monkeypatch.setenv(FAULT_VARIABLE, TENTH[FAULT_VARIABLE])
-
-    assert 1.0 == faults.learning_rate_share(Compiler("none"))
-    assert "" == capsys.readouterr().out
-
-
-def test_an_arm_with_a_compiler_has_it_and_says_so(faults, monkeypatch, capsys):
-    monkeypatch.setenv(FAULT_VARIABLE, TENTH[FAULT_VARIABLE])
-
-    assert 0.1 == faults.learning_rate_share(Compiler("torch_compile"))
-    assert "fault injected on purpose" in capsys.readouterr().out
+    assert share == faults.learning_rate_share(Compiler(compiler))
+    assert (share < 1) is ("fault injected on purpose" in capsys.readouterr().out)
 
 
 @pytest.mark.parametrize("text", ["loss:0.1", "learning_rate", "learning_rate:2", "on"])

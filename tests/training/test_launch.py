@@ -195,24 +195,24 @@ def test_a_precision_goes_the_scripts_own_way_or_fails(jobs):
     assert 0 == done.status, done.output
 
 
-@pytest.mark.training
-def test_a_try_of_a_whole_run_fails_where_a_segment_would(jobs):
-    two = {"COMPILEGATE_TRY_STEPS": "2"}
-    untold = jobs.run("launch.py", two, **PLAIN)
-    told = jobs.run("launch.py", two, **PLAIN, full_run_samples=64)
-
-    assert 1 == untold.status
-    assert "give full_run_samples" in untold.failure
-    assert 0 == told.status, told.output
-    assert (2, True) == (told.summary()["steps"], "eval_accuracy" in told.summary()["metrics"])
+TWO = {"COMPILEGATE_TRY_STEPS": "2"}
 
 
 @pytest.mark.training
-def test_a_segment_that_cannot_be_extended_to_a_whole_run_fails(jobs):
-    done = jobs.run("launch.py", **{**PLAIN, "max_steps": 2})
+@pytest.mark.parametrize(("variables", "more"), [({}, {"max_steps": 2}), (TWO, {})])
+def test_a_segment_or_a_try_that_cannot_be_extended_to_a_whole_run_fails(jobs, variables, more):
+    done = jobs.run("launch.py", variables, **{**PLAIN, **more})
 
     assert 1 == done.status
     assert "give full_run_samples" in done.failure
+
+
+@pytest.mark.training
+def test_a_try_of_a_whole_run_evaluates_after_its_steps(jobs):
+    done = jobs.run("launch.py", TWO, **PLAIN, full_run_samples=64)
+
+    assert 0 == done.status, done.output
+    assert (2, True) == (done.summary()["steps"], "eval_accuracy" in done.summary()["metrics"])
 
 
 @pytest.fixture(scope="module")
