@@ -7,7 +7,16 @@ from dataclasses import replace
 import pytest
 
 from compilegate.domain.codec import read
-from compilegate.domain.planning.arms import ArmPlan, plan_arms
+from compilegate.domain.naming import parse_run, quality_run
+from compilegate.domain.planning.arms import (
+    ArmPlan,
+    arm_of,
+    controls_of,
+    measured_by,
+    node_groups,
+    plan_arms,
+    speed_jobs,
+)
 from compilegate.domain.reasons import Reason
 from compilegate.domain.workload.model import Candidate, Framework, Profile, Workload
 from compilegate.facts import load_facts
@@ -146,3 +155,104 @@ def test_a_recorded_arm_is_read_back_whatever_else_stands_beside_it():
 )  # fmt: skip
 def test_no_control_is_planned(workload, candidate):
     assert ["baseline", candidate.name] == list(arms_of(workload, candidate))
+
+
+# Which jobs measure a step's speed blocks.
+BASE, COMPILED = arms_of(SOUND, COMPILE).values()
+TUNED = replace(COMPILED, name="tuned", compile_mode="max-autotune")
+APART = replace(COMPILED, name="apart", image="other:1")
+NATIVE_APART = replace(BASE, name="apart-native", image="other:2", role="control")
+EVERY = (BASE, COMPILED, APART, NATIVE_APART)
+
+
+def names(arms: tuple[ArmPlan, ...]) -> tuple[str, ...]:
+    return tuple(arm.name for arm in arms)
+
+
+@pytest.mark.parametrize(
+    "differs",
+    [
+        {"image": "other:1"}, {"instance_type": "ml.g5.xlarge"}, {"instance_count": 2},
+        {"distribution": "smddp"}, {"entry_point": "other.py"}, {"role": "control"},
+        {"compiler": "sagemaker_training_compiler"},  # switched on for a whole job
+    ],
+    ids=str,
+)  # fmt: skip
+def test_arms_share_a_jobs_nodes_unless_the_job_itself_would_differ(differs):
+    groups = node_groups((BASE, replace(COMPILED, name="other", **differs), TUNED))
+
+    assert [("baseline", "tuned"), ("other",)] == [names(group) for group in groups]
+
+
+@pytest.mark.parametrize(
+    ("arms", "measured", "had", "expected"),
+    [
+        ((BASE, COMPILED, TUNED), "baseline compile", {}, {"s7": "baseline compile"}),
+        ((BASE, APART), "baseline apart", {},
+         {"s7a1": "baseline", "s7b1": "apart", "s7a2": "baseline", "s7b2": "apart"}),
+        ((BASE, COMPILED, APART), "baseline compile", {}, {"s7": "baseline compile"}),
+        # A control has three blocks in all, beside its own candidate alone.
+        (EVERY, "baseline apart", {"apart-native": 2},
+         {"s7a1": "baseline", "s7b1": "apart", "s7c1": "apart-native",
+          "s7a2": "baseline", "s7b2": "apart"}),
+        (EVERY, "baseline compile", {}, {"s7": "baseline compile"}),
+    ],
+    ids=["one job", "a job for each block", "left out", "a control", "no control"],
+)  # fmt: skip
+def test_a_step_is_measured_by_one_job_or_by_one_for_each_group_and_block(
+    arms, measured, had, expected
+):
+    jobs = speed_jobs(arms, measured.split(), first_block=1, blocks=2, control_blocks=had)
+
+    assert expected == {job.run(7): " ".join(names(job.arms)) for job in jobs}
+    assert {2 if len(expected) == 1 else 1} == {job.blocks for job in jobs}
+    assert all(job.decides is ("native" not in job.arms[0].name) for job in jobs)
+
+
+@pytest.mark.parametrize(
+    ("run", "arm", "measured", "controls"),
+    [
+        ("s7", "baseline", None, ()),
+        ("s7a1", "baseline", ("baseline", "compile"), ()),
+        ("s7b1", "apart", ("apart",), ()),
+        ("s7c2", "apart-native", ("apart-native",), ("apart-native",)),
+        (quality_run(7, 2, 17), "apart", None, ()),
+    ],
+)
+def test_a_runs_id_leads_to_the_arms_of_its_job(run, arm, measured, controls):
+    one = parse_run(run)
+    assert one is not None
+
+    assert (arm, measured, controls) == (
+        arm_of(one, EVERY).name, measured_by(one, EVERY), controls_of(one, EVERY),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("along", "words"),
+    [
+        ({}, "that version costs"),
+        ({"batch_size": 48}, "that version with batch size of the candidate costs"),
+        ({"batch_size": 48, "instance_count": 2},
+         "that version with batch size and instance count of the candidate costs"),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_control_says_what_it_keeps_of_its_candidate(along, words):
+    assert words in arms_of(ARTICLE, replace(PAIR, **along))[NATIVE].why
+
+
+def test_a_bundle_with_a_control_is_read_beside_it_and_one_factor_stands_alone():
+    arms = arms_of(ARTICLE, COMPILE, PAIR)
+
+    assert f"its control {NATIVE} separates their effects" in arms["managed-pair"].why
+    assert arms["compile"].why.endswith("the compiler alone, which isolates its effect")
+    assert "changes nothing" in arms_of(SOUND, Candidate(name="same"))["same"].why
+
+
+def test_a_candidate_that_is_a_controls_name_takes_its_place():
+    own = Candidate(name=NATIVE, framework=PAIR.framework, distribution="torch_distributed")
+    arms = arms_of(ARTICLE, PAIR, own)
+
+    assert ["baseline", "managed-pair", NATIVE] == list(arms)
+    assert "candidate" == arms[NATIVE].role
