@@ -10,13 +10,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from compilegate.domain.judging.quality import ENOUGH_HISTORY
 from compilegate.domain.planning.arms import ArmPlan
 from compilegate.domain.planning.estimate import (
     STARTUP_HOURS,
     Estimate,
+    Need,
     Proof,
+    RoundLayout,
     block_usd,
     estimate,
+    layouts,
+    needs,
     plan_proof,
 )
 from compilegate.domain.workload.quality import Metric
@@ -198,3 +203,94 @@ def test_two_runs_left_are_too_few():
     rare = change(SOUND, schedule__runs_per_week=0.05, candidates=(COMPILE,))
 
     assert plan_proof(rare, candidates=1) is None
+
+
+@pytest.mark.parametrize(
+    ("mode", "history", "runs", "rounds", "by_production"),
+    [
+        # Runs of the candidate and of the baseline, to each look of 2, 3, 5, 8 and 12.
+        ("shadow", 0, 8, [(2, 2), (1, 1), (2, 2), (3, 3)], 0),
+        # A single run beside enough history may already end it.
+        ("shadow", ENOUGH_HISTORY, 3, [(1, 1), (1, 1), (1, 1)], 0),
+        # Only the first ones are extra; the rest take turns with the baseline in production.
+        ("hybrid", 0, 8, [(2, 2)], 6 + 6),
+        ("hybrid", ENOUGH_HISTORY - 1, 8, [(2, 2)], 6 + 6),
+        ("hybrid", ENOUGH_HISTORY, 8, [(1, 1)], 7 + 7),
+        ("hybrid", 0, 1, [(1, 1)], 0),
+        ("canary", 0, 8, [], 8 + 8),
+    ],
+)
+def test_full_runs_come_round_by_round_or_from_production(
+    mode, history, runs, *, rounds, by_production
+):
+    proof = replace(PROOF, mode=mode, history=history)
+
+    assert (rounds, by_production) == ([*proof.rounds(runs)], proof.production_runs(runs))
+    # Beside a later candidate the last baseline run of the one before is not history.
+    later = [(more, base - (index == 0)) for index, (more, base) in enumerate(rounds)]
+    assert later == [*proof.rounds(runs, later=True)]
+
+
+TWO = replace(COMPILED, name="second")
+TURNED_ON = replace(COMPILED, name="on", role="on")
+THREE_NODES = replace(MANAGED, instance_count=3)
+KIND, OTHER = BASE.instance_type, "ml.p4d.24xlarge"
+ELSEWHERE = replace(THREE_NODES, instance_type=OTHER)
+
+
+@pytest.mark.parametrize(
+    ("arms", "runs"),
+    [
+        ((BASE, COMPILED), [3, 3]),
+        # To the second candidate two of the baseline's three are history.
+        ((BASE, COMPILED, TWO), [3 + 2, 3, 3]),
+        # What is on makes as many beside each.
+        ((BASE, TURNED_ON, COMPILED, TWO), [3 + 2, 3 + 3, 3, 3]),
+        ((BASE, MANAGED, NATIVE), [3, 3, 0]),
+    ],
+)
+def test_full_runs_are_those_of_every_candidate_one_after_the_other(arms, runs):
+    many, none = (
+        estimate(arms, run_hours=hours, proof=PROOF, cap_usd=1e6, runs_per_week=3.0)
+        for hours in (6.0, 5.0)
+    )
+    longer = [one.hours.expected - other.hours.expected
+              for one, other in zip(many.arms, none.arms, strict=True)]  # fmt: skip
+
+    assert runs == pytest.approx(longer)
+
+
+def test_a_trial_takes_longer_where_the_quota_holds_fewer_jobs_or_production_makes_the_runs():
+    arms, of_two = (BASE, COMPILED, TWO), {KIND: 2}.get
+    how = {"run_hours": 6.0, "cap_usd": 1e6, "runs_per_week": 3.0}
+    laid_out = estimate(arms, proof=PROOF, quota=of_two, **how)
+    canary = estimate(arms, proof=replace(PROOF, mode="canary"), **how)
+    free = cost(*arms)
+
+    assert free.hours == free.hours_side_by_side == laid_out.hours_side_by_side
+    # Rounds of two jobs of each, and of two and one, take two turns.
+    assert pytest.approx(2 * 6) == laid_out.hours - free.hours
+    assert (free.usd, free.low_hours) == (laid_out.usd, laid_out.low_hours)
+    # Six runs a candidate, three a week; shadow has two rounds of six hours each.
+    assert pytest.approx(2 * 6 / 3 * 168 - 2 * 2 * 6) == canary.hours - free.hours
+
+
+@pytest.mark.parametrize(
+    ("arms", "speed", "full", "required"),
+    [
+        # Before the last look four runs of each, of which the quota holds four.
+        ((BASE, COMPILED), (1, 1), (8, 4), [(KIND, 1, 4, 4)]),
+        # Two blocks of a job of four instances and one of one, and of a control.
+        ((BASE, THREE_NODES, NATIVE), (6, 1), (8, 1), [(KIND, 3, 10, 4)]),
+        ((BASE, ELSEWHERE), (4, 4), (8, 8), [(KIND, 1, 2, 4), (OTHER, 3, 6, 64)]),
+    ],
+)
+def test_rounds_are_laid_out_within_what_the_quotas_hold(arms, *, speed, full, required):
+    quota = {KIND: 4, OTHER: 64}.get
+
+    assert (RoundLayout("speed", *speed), RoundLayout("quality", *full)) == layouts(
+        arms, PROOF, quota
+    )
+    assert tuple(Need(*one, spot=True) for one in required) == needs(
+        arms, PROOF, spot=True, quota=quota
+    )
