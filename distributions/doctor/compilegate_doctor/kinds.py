@@ -79,7 +79,8 @@ def of_method_call(call: ast.Call, on: Kind | None) -> Kind | None:
             return Kind.HOST
         return Kind.TENSOR if on is Kind.TENSOR or words.DEVICE.search(place) else on
     if on is Kind.TENSOR or name in words.ALWAYS_TO_HOST:
-        return Kind.HOST if name in words.TO_HOST else Kind.TENSOR if on else None
+        cast = name == "type" and bool(call.args)  # without a type it says which the tensor has
+        return Kind.HOST if name in words.TO_HOST and not cast else Kind.TENSOR if on else None
     if on is Kind.MODEL:
         return Kind.MODEL if name in words.SAME_MODEL else None
     return on
@@ -285,6 +286,8 @@ class Kinds:
         returned = self._returned(call, scope)
         if returned or self._steps.targets(call):
             return returned
+        if named and MODEL.search(last_name(call.func)):
+            return Kind.HOST  # data_generator(), is_model()
         takes_tensor = dotted(call.func).startswith("self.") and Kind.TENSOR in arguments
         layer = self._models.is_layer(call) or takes_tensor
         return Kind.TENSOR if layer else None

@@ -24,6 +24,11 @@ LOADERS = ("torch.utils.data.DataLoader", "torch.utils.data.dataloader.DataLoade
 SYNTHETIC = re.compile(r"(Random|Dummy|Fake|Synthetic|Mock|Toy)\w*", re.IGNORECASE)
 
 
+# Training samples of data sets that many scripts use.
+SIZES = {"MNIST": 60_000, "FashionMNIST": 60_000, "KMNIST": 60_000, "CIFAR10": 50_000,
+         "CIFAR100": 50_000}  # fmt: skip
+
+
 @dataclass(frozen=True)
 class Loader:
     """A DataLoader of training data with the keywords that it certainly has."""
@@ -54,6 +59,8 @@ def _trains(script: Script, call: ast.Call) -> bool:
     if synthetic or (names and _first_batch_only(script, names[0])):
         return False
     function = script.function_of(call)
+    if function is not None and script.steps.is_evaluation(function):
+        return False
     if function is not None:
         names.append(function.name)
     fed = list(texts(data)) if data is not None else []
@@ -68,6 +75,15 @@ def _trains(script: Script, call: ast.Call) -> bool:
         name in set(texts(loop.iter)) for loop in script.steps.loops
         if isinstance(loop, LOOPS) and not isinstance(loop, ast.While) for name in names[:1]
     )  # fmt: skip
+
+
+def divides(script: Script, loader: Loader) -> bool:
+    """Whether a data set of known size is a multiple of its batch."""
+    data = loader.keywords.get("dataset")
+    made = script.options.assigned(data.id) if isinstance(data, ast.Name) else data
+    size = SIZES.get(called(made)) if isinstance(made, ast.Call) else None
+    batch = script.options.value(loader.keywords.get("batch_size"))
+    return size is not None and isinstance(batch, int) and batch > 0 and size % batch == 0
 
 
 def _first_batch_only(script: Script, name: str) -> bool:

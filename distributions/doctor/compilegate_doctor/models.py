@@ -111,7 +111,7 @@ class Models:
         """Functions whose code ends in a graph, callers before what they call."""
         functions = [
             method for node in self.classes for method in node.body
-            if isinstance(method, FUNCTIONS) and method.name == "forward"
+            if isinstance(method, FUNCTIONS) and method.name == "forward" and _computes(method)
         ]  # fmt: skip
         named = {dotted(call.args[0]) for call in self.compile_calls if call.args}
         for function in self._source.functions:
@@ -189,14 +189,27 @@ class Models:
                 continue
             mode = _training_mode(statement.test, off)
             mode = self._guards.decided(statement.test) if mode is None else mode
-            if mode is not False:
+            if mode is None:
                 yield statement
-                yield from in_scope(statement.test)
+                yield from self._asked(statement.test, off)
+            sure = mode is True or (mode is None and self._guards.usual(statement.test))
             rare = isinstance(statement.body[-1], ast.Raise) or _sets_up(statement)
-            if mode is not False and not rare:
+            if sure and not rare:
                 yield from self._block(statement.body, off)
-            if mode is not True:
+            if mode is False:
                 yield from self._block(statement.orelse, off)
+
+    def _asked(self, test: ast.expr, off: Mapping[str, object]) -> Iterator[ast.AST]:
+        """A condition as far as it is sure to be computed: ``a and b`` asks b where a holds."""
+        if not isinstance(test, ast.BoolOp):
+            yield from in_scope(test)
+            return
+        goes_on = isinstance(test.op, ast.And)
+        for item in test.values:
+            yield from self._asked(item, off)
+            mode = _training_mode(item, off)
+            if (self._guards.usual(item) if mode is None else mode) is not goes_on:
+                return
 
     def _parts(self, statement: ast.stmt, off: Mapping[str, object]) -> Iterator[ast.AST]:
         yield statement
@@ -205,6 +218,13 @@ class Models:
                 yield from in_scope(child)
         for name in ("body", "orelse", "finalbody"):
             yield from self._block(getattr(statement, name, []), off)
+
+
+def _computes(forward: Function) -> bool:
+    """Whether it gives a result: an average of weights does not, nor what trains a model itself."""
+    nodes = list(in_scope(forward))
+    gives = any(isinstance(node, ast.Return) and node.value is not None for node in nodes)
+    return gives and not any(called(call) == "backward" for call in calls_in(forward))
 
 
 def _off(function: Function) -> dict[str, object]:
@@ -234,6 +254,8 @@ def _training_mode(test: ast.expr, off: Mapping[str, object]) -> bool | None:
     if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And):
         modes = [_training_mode(item, off) for item in test.values]
         return False if False in modes else None
+    if isinstance(test, ast.BoolOp):
+        return True if _training_mode(test.values[0], off) is True else None
     if isinstance(test, ast.Compare):
         return _compared(test, off)
     if off.get(dotted(test)) is False:

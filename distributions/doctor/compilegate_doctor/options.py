@@ -42,6 +42,9 @@ COUNTER = re.compile(
     re.IGNORECASE,
 )
 BEST = re.compile(r"(^|_)(best|min|lowest|highest)(_|$)", re.IGNORECASE)
+# Conditions that hold in training although no setting of the script says so.
+HOLDS = re.compile(r"(^|_|is)(main|master|rank|process|cuda|train|training)(_|\d|$)", re.IGNORECASE)
+HANDED_OVER = re.compile(r"(^|_)(data|batch|labels?|targets?)(_|$)", re.IGNORECASE)
 CLOCK = re.compile(r"(^|_)(time|perf_counter|monotonic)$")
 MOST_NESTED = 6
 DEEP = 8
@@ -277,6 +280,27 @@ class Guards:
         """True or False where the settings decide it, else None."""
         value = self._options.value(test)
         return None if value is UNKNOWN else bool(value)
+
+    def usual(self, test: ast.expr) -> bool:
+        """Whether a condition is sure to hold in training: decided so, or of what it is known.
+
+        The rest may be off, or about data that another file decides on.
+        """
+        decided = self.decided(test)
+        if decided is not None:
+            return decided
+        if isinstance(test, ast.BoolOp):
+            parts = [self.usual(item) for item in test.values]
+            return all(parts) if isinstance(test.op, ast.And) else any(parts)
+        modulo = self._modulo(test)
+        if modulo is not None:
+            return not self._periodic(modulo)
+        if isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.IsNot):
+            return HANDED_OVER.search(last_name(test.left)) is not None
+        said = (node.value for node in ast.walk(test) if isinstance(node, ast.Constant))
+        words = (*texts(test), *(word for word in said if isinstance(word, str)))
+        off = isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not)
+        return not off and any(map(HOLDS.search, words))
 
     def now_and_then(self, test: ast.expr, depth: int = 0) -> bool:
         """Whether a condition is true in few steps only, as far as its words tell."""

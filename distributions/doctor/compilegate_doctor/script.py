@@ -106,6 +106,11 @@ class Script(Source):
             inner = outer
         return False
 
+    def guarded(self, node: ast.AST) -> bool:
+        """Whether it is behind a condition: a switch that is turned on deliberately."""
+        around = (item for item in self.parents_of(node) if isinstance(item, ast.If | ast.IfExp))
+        return any("__name__" not in set(texts(item.test)) for item in around)
+
     @cached_property
     def has_trainer(self) -> bool:
         """Whether a trainer of the transformers family runs the loop."""

@@ -199,12 +199,17 @@ class Steps:
                 yield from self._branch(statement, alone=not self._makes_a_step(others))
             else:
                 yield from self._statement(statement)
-            if (
-                isinstance(statement, ast.If)
-                and isinstance(statement.body[-1], ast.Continue)
-                and self.guards.skips_most(statement.test)
-            ):
+            if isinstance(statement, ast.If) and self._leaves_usually(statement):
                 return
+
+    def _leaves_usually(self, branch: ast.If) -> bool:
+        """Whether most steps end here: ``step % 10``, ``if not self.saves: return``."""
+        last, test = branch.body[-1], branch.test
+        if not isinstance(last, ast.Continue | ast.Return):
+            return False
+        off = isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not)
+        switch = off and isinstance(last, ast.Return) and self.guards.decided(test) is not False
+        return switch or self.guards.skips_most(test)
 
     def _statement(self, node: ast.stmt) -> Iterator[ast.AST]:
         if isinstance(node, SCOPES):
@@ -230,8 +235,9 @@ class Steps:
         yield from self._expression(node.test)
         decided = self.guards.decided(node.test)
         rare = self.guards.now_and_then(node.test) or isinstance(node.body[-1], EXITS)
-        steps = alone and self._makes_a_step(node.body)
-        if decided is not False and (not rare or steps):
+        trains = self._makes_a_step(node.body)
+        sure = trains or self.guards.usual(node.test)
+        if decided is not False and sure and (not rare or (alone and trains)):
             yield from self._block(node.body)
         if decided is not True:
             yield from self._block(node.orelse)

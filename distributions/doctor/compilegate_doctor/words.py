@@ -15,10 +15,13 @@ MODEL = re.compile(
 )
 # build_model() gives a model, is_model() does not; neither is one that is called.
 MAKES_MODEL = re.compile(
-    r"(build|create|make|get|load|init|setup|unwrap|wrap|prepare)_", re.IGNORECASE
+    r"(build|create|make|get|load|init|setup|unwrap|wrap|prepare|parse|define|construct)_",
+    re.IGNORECASE,
 )
-NO_MODEL = re.compile(r"(is|has|should|can|save|export|count|print|log|check|eval\w*|test|train)_",
-                      re.IGNORECASE)  # fmt: skip
+NO_MODEL = re.compile(
+    r"(is|has|should|can|save|export|count|print|log|check|eval\w*|test|train|data|batch)_",
+    re.IGNORECASE,
+)
 LOSS = re.compile(r"(^|_)(loss|err[dg]?)(_|$)|loss$", re.IGNORECASE)
 OPTIMIZER = re.compile(r"optim|(^|_)opt(_|$)|(^|_)opt[dg]?$", re.IGNORECASE)
 OPTIMIZER_CLASS = re.compile(r"torch\.optim\.(?!lr_scheduler)(\w+\.)*[A-Z]\w*$")
@@ -73,7 +76,7 @@ HOST_ATTRIBUTES = frozenset((
 TO_HOST = frozenset((
     "item", "tolist", "numpy", "cpu", "size", "dim", "numel", "ndimension", "nelement",
     "data_ptr", "element_size", "stride", "get_device", "is_floating_point", "is_complex",
-    "is_contiguous", "storage_offset",
+    "is_contiguous", "storage_offset", "type",
 ))  # fmt: skip
 ALWAYS_TO_HOST = frozenset(("item", "tolist", "numpy"))
 SAME_MODEL = frozenset((
@@ -114,6 +117,7 @@ EVIDENCE = frozenset((
 
 
 CACHE = re.compile(r"(^|[_.])(past|cache)(_|$)")
+A_TENSOR = re.compile(r"\b(Bool|Byte|Double|Float|Half|Int|Long)?Tensor\b")
 OTHER_TYPES = re.compile(r"\b(int|float|bool|str|[Ll]ist|[Dd]ict|[Tt]uple|Sequence|Iterable)\b")
 
 
@@ -135,7 +139,16 @@ def about_no_tensor(test: ast.AST) -> bool:
         isinstance(side, ast.Constant) and isinstance(side.value, str | None)
         for side in test.comparators
     )
-    return texts or isinstance(test.ops[0], NO_TENSOR_TESTS)
+    sizes = any(map(_is_size, (test.left, *test.comparators)))
+    return texts or sizes or isinstance(test.ops[0], NO_TENSOR_TESTS)
+
+
+def _is_size(side: ast.expr) -> bool:
+    """``x.shape[0]``, ``len(x)``: sizes are compared with plain numbers alone."""
+    node = side.value if isinstance(side, ast.Subscript) else side
+    if isinstance(node, ast.Call):
+        return dotted(node.func).split(".")[-1] in ("len", "size", "type", "numel", "dim")
+    return isinstance(node, ast.Attribute) and node.attr in ("shape", "ndim")
 
 
 def plain_number(test: ast.AST) -> str:
@@ -162,8 +175,8 @@ def tensor_parameters(function: Function, is_layer: Callable[[ast.Call], bool]) 
         if item.arg in switches:
             continue
         annotation = ast.unparse(item.annotation) if item.annotation else ""
-        said = "Tensor" in annotation and not OTHER_TYPES.search(annotation)
-        unsaid = not annotation and item.arg != "self"
+        said = bool(A_TENSOR.search(annotation)) and not OTHER_TYPES.search(annotation)
+        unsaid = not annotation and item.arg != "self" and not NUMBER.search(item.arg)
         if said or (unsaid and _treated(function, item.arg, is_layer)):
             yield item.arg
 

@@ -70,11 +70,26 @@ def test_what_is_printed_behind_a_decision_on_a_tensor_is_that_decision() -> Non
     assert "branch-on-tensor" == finding.rule
 
 
-def test_a_switch_that_another_constructor_turns_on_is_not_off() -> None:
+def test_a_switch_that_another_constructor_turns_on_is_not_sure_to_be_on() -> None:
     off = switched("if self.noisy:\n    y = y * random.random()")
     louder = "\nclass Loud(Net):\n    def __init__(self):\n        super().__init__(noisy=True)\n"
 
-    assert (set(), {"random-in-model"}) == (rules(off), rules(off + louder))
+    assert set() == rules(off) == rules(off + louder)
+
+
+@pytest.mark.parametrize("last", ["self.kept = y", "y.sum().backward()\n        return y"])
+def test_what_gives_no_result_or_trains_a_model_itself_is_no_model(last: str) -> None:
+    script = model("print(y.mean())")
+
+    assert {"fetch-in-model"} == rules(script)
+    assert set() == rules(script.replace("return y", last))
+
+
+def test_a_list_that_is_set_anew_between_calls_does_not_grow_for_ever() -> None:
+    grows = model("self.seen.append(y)")
+    emptied = grows + "\n    def begin(self):\n        self.seen = []\n"
+
+    assert ({"counter-in-model"}, set()) == (rules(grows), rules(emptied))
 
 
 def test_what_a_forward_calls_behind_a_switch_that_is_off_is_left_alone() -> None:

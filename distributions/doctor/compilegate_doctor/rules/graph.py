@@ -8,9 +8,10 @@ from collections.abc import Iterator
 
 from compilegate_doctor.finding import Hit, Severity
 from compilegate_doctor.kinds import Kind
+from compilegate_doctor.options import MOST_NESTED
 from compilegate_doctor.rule import EVERY, GRAPH_BREAKS, RECOMPILATION, TORCH_ONLY, Rule
 from compilegate_doctor.script import Script
-from compilegate_doctor.syntax import Function, called, dotted, last_name, receiver
+from compilegate_doctor.syntax import Function, called, dotted, in_scope, last_name, receiver
 from compilegate_doctor.words import MODEL
 
 FETCHES = ("item", "tolist")
@@ -25,9 +26,35 @@ GROWS = ("append", "extend", "insert", "add")
 def branch_on_tensor(script: Script) -> Iterator[Hit]:
     """Decisions that depend on values."""
     for _, node in script.models.nodes:
-        if isinstance(node, ast.If | ast.While | ast.IfExp) and script.is_tensor(node.test):
+        decides = isinstance(node, ast.If | ast.While | ast.IfExp) and script.is_tensor(node.test)
+        if isinstance(node, ast.If | ast.While | ast.IfExp) and decides:
+            if not _asks_value(script, node.test):
+                continue
             word = "while" if isinstance(node, ast.While) else "if"
             yield _hit(script, node.test, f"This {word} depends on a tensor's value")
+
+
+def _asks_value(script: Script, test: ast.expr, depth: int = 0) -> bool:
+    """Whether a condition computes: a tensor's bare name asks whether there is one."""
+    if depth > MOST_NESTED or not script.is_tensor(test):
+        return False
+    if isinstance(test, ast.BoolOp | ast.UnaryOp):
+        parts = test.values if isinstance(test, ast.BoolOp) else [test.operand]
+        return any(_asks_value(script, item, depth + 1) for item in parts)
+    if isinstance(test, ast.Name):
+        around = script.function_of(test)
+        made = [
+            node.value for node in ast.walk(around or script.tree)
+            if isinstance(node, ast.Assign) and dotted(node.targets[0]) == test.id
+        ]  # fmt: skip
+        return any(_asks_value(script, item, depth + 1) for item in made)
+    if isinstance(test, ast.Call) and script.steps.targets(test):
+        return any(
+            isinstance(node, ast.Return) and node.value is not None
+            and _asks_value(script, node.value, depth + 1)
+            for function in script.steps.targets(test) for node in in_scope(function)
+        )  # fmt: skip
+    return isinstance(test, ast.Call | ast.Compare)
 
 
 def fetch_in_model(script: Script) -> Iterator[Hit]:
@@ -122,21 +149,23 @@ def _list(script: Script, function: Function, name: str) -> bool:
 
 
 def _plain_number(script: Script, function: Function, name: str) -> bool:
-    values = list(_set_up(script, function, name))
+    values = _set_up(script, function, name)
     return bool(values) and all(
         isinstance(value, ast.Constant) and isinstance(value.value, int | float) for value in values
     )
 
 
-def _set_up(script: Script, function: Function, name: str) -> Iterator[ast.expr]:
-    """What the class gives an attribute outside of this function."""
+def _set_up(script: Script, function: Function, name: str) -> list[ast.expr]:
+    """What its constructor gives an attribute; nothing where a method sets it anew."""
     holder = script.parents.get(function)
+    values: list[ast.expr] = []
     for node in ast.walk(holder) if isinstance(holder, ast.ClassDef) else ():
         if isinstance(node, ast.Assign) and any(dotted(item) == name for item in node.targets):
-            if script.function_of(node) is not function:
-                yield node.value
-            else:
-                return  # set in each call: it does not grow from call to call
+            where = script.function_of(node)
+            if where is not None and where.name != "__init__":
+                return []  # in each call or between calls: it does not grow for ever
+            values.append(node.value)
+    return values
 
 
 def _hit(script: Script, node: ast.AST, message: str) -> Hit:

@@ -10,7 +10,7 @@ from compilegate_doctor.kinds import Kind
 from compilegate_doctor.options import UNKNOWN
 from compilegate_doctor.rule import EVERY, MANAGED_PITFALLS, TUNING, Rule
 from compilegate_doctor.script import Script
-from compilegate_doctor.syntax import called, dotted, keyword, set_variable
+from compilegate_doctor.syntax import called, keyword, set_variable
 from compilegate_doctor.trainers import trainer_settings
 
 ANOMALY = ("torch.autograd.set_detect_anomaly", "torch.autograd.detect_anomaly",
@@ -29,9 +29,9 @@ def debugging(script: Script) -> Iterator[Hit]:
     for call in script.calls:
         name = script.called(call)
         if name in ANOMALY and not _argument_off(script, call):
-            if not _guarded(script, call):
+            if not script.guarded(call):
                 yield Hit(call, "Anomaly detection checks every operation of every step")
-        elif name in PROFILERS and not _partial(script, call) and not _guarded(script, call):
+        elif name in PROFILERS and not _partial(script, call) and not script.guarded(call):
             yield Hit(call, f"{called(call)} records the whole run")
         for item in call.keywords:
             on = script.options.value(item.value) is True
@@ -55,7 +55,7 @@ def _hooks(script: Script) -> Iterator[Hit]:
 def _environment(script: Script) -> Iterator[Hit]:
     for node in script.nodes:
         if isinstance(node, ast.Assign) and set_variable(node) == BLOCKING:
-            if _guarded(script, node):
+            if script.guarded(node):
                 continue
             yield Hit(node, f"{BLOCKING} waits for the GPU after every operation")
 
@@ -71,16 +71,6 @@ def _partial(script: Script, call: ast.Call) -> bool:
     switch = call.args[0] if call.args and "autograd" in script.called(call) else enabled
     off = switch is not None and script.options.value(switch) is not True
     return keyword(call, "schedule") is not None or off
-
-
-def _guarded(script: Script, node: ast.AST) -> bool:
-    """Behind a condition it is a switch that is turned on deliberately."""
-    return any(isinstance(parent, ast.If | ast.IfExp) and not _main(parent)
-               for parent in script.parents_of(node))  # fmt: skip
-
-
-def _main(node: ast.If | ast.IfExp) -> bool:
-    return isinstance(node.test, ast.Compare) and dotted(node.test.left) == "__name__"
 
 
 FEW_STEPS = 50  # our own line: at a few steps a second that is a pause every minute

@@ -202,7 +202,7 @@ def eager_switch(script: Script) -> Iterator[Hit]:
         if eagerly is not None and script.options.value(eagerly) is True:
             yield Hit(eagerly, "run_eagerly=True turns graphs off")
         off = bool(call.args) and constant(call.args[0]) is False
-        if script.called(call) in EAGER and not off:
+        if script.called(call) in EAGER and not off and not script.guarded(call):
             yield Hit(call, f"{called(call)} turns graphs off")
 
 

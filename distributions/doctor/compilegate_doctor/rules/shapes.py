@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from compilegate_doctor.finding import Hit, Severity
-from compilegate_doctor.loaders import training_loaders
+from compilegate_doctor.loaders import divides, training_loaders
 from compilegate_doctor.rule import EVERY, MANAGED_PITFALLS, RECOMPILATION, Rule
 from compilegate_doctor.script import Script
 from compilegate_doctor.steps import NO_GRADIENT
@@ -143,7 +143,7 @@ def ragged_last_batch(script: Script) -> Iterator[Hit]:
         single = script.options.value(loader.keywords.get("batch_size")) in (1, None)
         sampler = loader.keywords.get("sampler")
         drawn = isinstance(sampler, ast.Call) and keyword(sampler, "num_samples") is not None
-        fixed = "batch_sampler" in loader.keywords or single or drawn
+        fixed = "batch_sampler" in loader.keywords or single or drawn or divides(script, loader)
         missing = loader.lacks("drop_last") and not private
         if not fixed and (missing or (drop_last and script.options.value(drop_last) is False)):
             yield _smaller(script, loader.call)

@@ -87,6 +87,8 @@ def _writes(script: Script, call: ast.Call) -> bool:
         bar = keyword(call, "prog_bar")
         return bar is not None and script.options.value(bar) is True
     computes = script.called(call).startswith(("torch.", "numpy.", "math."))  # their log()
+    result = called(call) == "log" and not isinstance(script.parents[call], ast.Expr)
+    computes = computes or result
     return called(call) in WRITERS and not computes and not (on and script.is_tensor(on))
 
 

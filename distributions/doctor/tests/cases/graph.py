@@ -11,6 +11,11 @@ def switched(body: str, more: str = "") -> str:
     return model(body).replace(plain, off + more)
 
 
+def unsure(body: str) -> str:
+    """A model with a setting that its own file does not say."""
+    return model(body).replace("self.calls = 0", "self.kind = len(type(self).__name__)")
+
+
 CASES = {
     "branch-on-tensor": (
         [
@@ -43,6 +48,11 @@ CASES = {
             model("y, pad = self.padded(y)\nif pad > 0:\n    y = y * 2",
                   after="\n    def padded(self, y):\n        return y, y.shape[1] - 2\n"),
             model("assert y.sum() == y.sum(), 'not a number'"),
+            model("if mask:\n    y = y + mask.mean()"),
+            model("if self.training or (y > 0).any():\n    y = y * 2"),
+            model("if y.type() == x.type():\n    y = y * 2"),
+            model("y = self.cut(y, 9)", after="\n    def cut(self, y, most):\n"
+                  "        return y if y.shape[0] <= most else y[:most.sum()]\n"),
         ],
     ),
     "fetch-in-model": (
@@ -51,8 +61,11 @@ CASES = {
             model("y = y + float(y.mean())"),
             model("y = y + sum(y[0].tolist())"),
             model("print(y.mean())"),
+            model("labels = y\nif labels is not None:\n    y = y + labels.mean().item()"),
         ],
         [
+            unsure("if self.kind > 9:\n    y = y * y.sum().item()"),
+            unsure("if self.kind > 9:\n    pass\nelif self.kind > 8:\n    print(y.mean())"),
             model("y = y * y.sum()"),
             model("y = y * float(scale)"),
             model("y = y.float() * int(y.shape[0])"),
@@ -83,12 +96,12 @@ CASES = {
             model("y = y * np.random.rand()"),
             model("if self.depth is None:\n    depth = 1\nelse:\n    y = y * random.random()"),
             switched("if not self.noisy and random.random() < 0.5:\n    y = y * 2"),
-            switched("if self.noisy:\n    y = y * random.random()", "        self.noisy = True\n"),
         ],
         [
             switched("if self.noisy and random.random() < 0.5:\n    y = y * 2"),
             switched("if not self.noisy or random.random() < 0.5:\n    y = y * 2"),
             switched("if self.noisy:\n    y = y * random.random()"),
+            unsure("if self.kind > 9 and random.random() < 0.5:\n    y = y * 2"),
             model("y = y * torch.rand(1)"),
             model("y = nn.functional.dropout(y, 0.1)"),
         ],

@@ -38,6 +38,8 @@ CASES = {
         ],
         [
             loop("if step % 500 == 0: torch.save(model.state_dict(), 'm.pt')"),
+            loop("keep(model)", after="def keep(model):\n    if not store.path:\n        return\n"
+                 "    torch.save(model.state_dict(), 'm.pt')"),
             loop("pass", after="torch.save(model.state_dict(), 'm.pt')"),
             loop("torchvision.utils.save_image(outputs, 'x.png')"),
             TRAINER + "Trainer(None, TrainingArguments('out', save_steps=500)).train()",

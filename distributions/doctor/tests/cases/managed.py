@@ -98,6 +98,7 @@ CASES = {
         [
             TF + FIT + "model.compile(run_eagerly=False)",
             TF + FIT + "tf.config.run_functions_eagerly(False)",
+            TF + FIT + "if args.debug:\n    tf.config.run_functions_eagerly(True)",
         ],
     ),
     "tf-several-nodes": (

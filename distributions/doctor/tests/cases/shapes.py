@@ -82,6 +82,7 @@ CASES = {
         [
             loop("pass", after="train_loader = DataLoader(data, batch_size=8, shuffle=True)"),
             loop("pass", after="loader = DataLoader(data, 8, True)"),
+            loop("pass", after="train_loader = DataLoader(MNIST('x'), batch_size=64)"),
             loop("pass", after="train_loader = DataLoader(data, batch_size=8, drop_last=False)"),
             loop("pass", after="""
                 options = {"batch_size": 8}
@@ -102,6 +103,13 @@ CASES = {
         [
             loop("pass", after="train_loader = DataLoader(data, 8, shuffle=True, drop_last=True)"),
             loop("pass", after="eval_loader = DataLoader(data, batch_size=8)"),
+            loop("pass", after="train_loader = DataLoader(MNIST('x'), batch_size=50)"),
+            loop("pass", after="""
+                def draw(net):
+                    net.eval()
+                    for inputs in DataLoader(data, 8, shuffle=True):
+                        net(inputs)
+                """),
             loop("pass", after="train_loader = DataLoader(d, 8)\nx, y = next(iter(train_loader))"),
             loop("pass", after="train_loader = DataLoader(RandomDataset(32, 64), batch_size=2)"),
             loop("pass", after="draws = RandomSampler(d, num_samples=99)\n"

@@ -46,6 +46,8 @@ CASES = {
             "        loss.backward()\n        optimizer.step()\n        total += loss.item()",
             loop("if (step + 1) % args.accumulation_steps == 0: total += loss.item()"),
             loop("keep(loss)", after="def keep(loss):\n    history.append(loss.item())"),
+            loop("if accelerator.is_main_process: total += loss.item()"),
+            loop("if batch is not None: total += loss.item()"),
             loop("value = loss.item() if True else 0"),
             loop("def closure():\n    history.append(loss.item())\n    return loss\n"
                  "optimizer.step(closure)"),
@@ -70,6 +72,12 @@ while True:
             ALONE.format(first="torch.cuda.manual_seed(1)", x="x"),
             "import torch\nfor x in data:\n    loss = model(x)\n"
             "    scaler(loss, 2)\n    seen(loss.item())",
+            loop("if isinstance(outputs, list): total += loss.item()"),
+            loop("if opt.noise > 0: total += loss.item()"),
+            loop("if visible and not held_out: total += loss.item()"),
+            loop("keep(loss)", after="def keep(loss):\n    if not store.path:\n        return\n"
+                 "    history.append(loss.item())"),
+            loop("generator = data_generator(args)\nif generator().index > 3: total += 1"),
             loop("if divisible_by(step, 100): total += loss.item()"),
             loop("if args.noisy: total += loss.item()"),
             loop("if cfg.TRAIN.NOISY: total += loss.item()"),
@@ -151,6 +159,8 @@ while True:
             LIGHTNING.format(more=""),
             LIGHTNING.format(more=", prog_bar=False"),
             loop("print(step)"),
+            loop("scores = log(outputs)"),
+            loop("if opt.noise > 0: print(loss)"),
             loop("if step % 100 == 0: print(loss)"),
             loop("print(f'{outputs.shape} {loss.dtype}')"),
             loop("total = torch.log(loss)"),
