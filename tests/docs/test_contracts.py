@@ -65,8 +65,10 @@ def field_paths(kind: Any, prefix: str = "") -> set[str]:
     return paths
 
 
-def test_the_workload_file_is_one():
+def test_workload_file_evidence_and_flag_are_read_as_they_are_shown():
     parse_workload(yaml.safe_load(SHOWN["workload"]))
+    read_evidence(json.loads(SHOWN["evidence"]))
+    assert parse_flag(SHOWN["flag"]).enabled
 
 
 def test_the_page_of_the_workload_file_names_every_key():
@@ -86,10 +88,6 @@ def listed_keys() -> Iterator[str]:
                     yield from (f"{section}.{name}.{key}" for key in FRAMEWORK)
                 if "(#quality)" in line:
                     yield from field_paths(Metric, f"{section}.{name}")
-
-
-def test_the_evidence_document_can_be_judged():
-    read_evidence(json.loads(SHOWN["evidence"]))
 
 
 def test_a_profile_is_read_as_it_is_shown():
@@ -136,10 +134,6 @@ def test_the_picture_of_places_has_every_folder_of_the_data_bucket():
     rows = PAGE.partition("Keys are relative")[2].partition("\n## ")[0]
 
     assert drawn == set(re.findall(r"^\| `([\w-]+)/", rows, re.MULTILINE))
-
-
-def test_the_flag_that_the_page_shows_is_on():
-    assert parse_flag(SHOWN["flag"]).enabled
 
 
 @pytest.mark.parametrize("verdict", EXIT_CODES)

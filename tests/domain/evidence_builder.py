@@ -11,10 +11,11 @@ from statistics import NormalDist, stdev
 from typing import Any
 
 from compilegate.domain.codec import write
-from compilegate.domain.decision import Decision
+from compilegate.domain.decision import Decision, Verdict
 from compilegate.domain.judging.evidence import Evidence
 from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.judging.judge import judge as judge_evidence
+from compilegate.domain.judging.whole_job import confirm, estimate_whole_job
 
 STEPS = 160
 FINGERPRINT = {"gpu": "A10G", "torch": "2.13.0", "code_sha256": "c", "data_sha256": "d"}
@@ -33,8 +34,26 @@ def among(evidence: Evidence, candidates: int) -> Evidence:
 
 def step_of(decision: Decision) -> dict[str, Any] | None:
     """What the judge requests next, as the decision document has it."""
-    step: dict[str, Any] | None = write(decision.next)
-    return step
+    return write(decision.next)
+
+
+def next_step(document: dict[str, Any]) -> dict[str, Any]:
+    """What the judge requests next of a trial that goes on."""
+    decision = judge(document)
+    assert Verdict.CONTINUE == decision.verdict
+    return step_of(decision) or {}
+
+
+def whole_jobs(document: dict[str, Any], candidates: int = 1) -> Any:
+    """The estimate of the first candidate's whole jobs, among so many candidates."""
+    evidence = among(read_evidence(document), candidates)
+    return estimate_whole_job(evidence.candidates[0], evidence)
+
+
+def confirmation(document: dict[str, Any]) -> Any:
+    """Whether they confirm the first candidate."""
+    evidence = read_evidence(document)
+    return confirm(evidence.candidates[0], evidence, whole_jobs(document))
 
 
 @lru_cache(maxsize=1000)
@@ -146,6 +165,11 @@ def arm(doc: dict[str, Any], name: str = "compile") -> dict[str, Any]:
 def runs(doc: dict[str, Any], name: str = "compile", stage: str = "quality") -> list[Any]:
     """The runs of one arm in one stage."""
     return [run for run in arm(doc, name)["runs"] if run["stage"] == stage]
+
+
+def full_runs(doc: dict[str, Any]) -> list[Any]:
+    """The full runs of all arms, the baseline's first."""
+    return [run for item in doc["arms"] for run in runs(doc, item["name"])]
 
 
 def codes(decision: Decision) -> set[str]:

@@ -22,13 +22,7 @@ from compilegate.domain.judging.monitor import (
     mean_fall,
     spread_of,
 )
-from tests.domain.evidence_builder import (
-    BASE_WALL,
-    MINE_WALL,
-    codes,
-    probation_document,
-    runs,
-)
+from tests.domain.evidence_builder import BASE_WALL, MINE_WALL, codes, probation_document, runs
 from tests.domain.test_probation import follow
 
 MARGIN = 1.0
@@ -76,37 +70,27 @@ def test_unequal_arms_count_by_the_runs_of_each(ours, theirs, ratio):
 
 
 @pytest.mark.parametrize(
-    ("size", "shift", "tolerated", "last", "outcome"),
+    ("fall", "shift", "tolerated", "last", "outcome"),
     [
-        (1.0, REVERT_AT, 0.0, False, Outcome.REVERT),
-        (-1.0, -CLEAR_AT, 0.0, False, Outcome.CLEAR),
-        (2 + 3e-9, 4.0, 2.0, True, Outcome.CLEAR),
-        (2 + 5e-9, 4.0, 2.0, True, Outcome.REVERT),
-        (4 * TIE, 4.0, 0.0, True, Outcome.CLEAR),
-    ],
-    ids=["at one bound", "at the other", "within a tie", "beyond a tie", "exactly a tie"],
-)
-def test_at_a_bound_it_decides_and_a_tie_is_tolerated(size, shift, tolerated, last, outcome):
-    """With two runs of each arm and a spread of 1 the ratio is shift x fall beyond tolerance."""
-    said = look(Fall(size, 2, 2), shift=shift, tolerated=tolerated, spread=1.0, last=last)
-
-    assert outcome == said.outcome
-
-
-@pytest.mark.parametrize(
-    ("size", "last", "outcome"),
-    [
-        (3.0, False, Outcome.REVERT),
-        (0.7, False, Outcome.OPEN),
-        (0.5, False, Outcome.OPEN),
-        (-2.0, False, Outcome.CLEAR),
-        (0.7, True, Outcome.REVERT),
-        (0.5 + 1e-12, True, Outcome.CLEAR),  # what is tolerated, but for the last digit
-        (0.3, True, Outcome.CLEAR),
+        (Fall(3.0, 3, 3), MARGIN, MARGIN / 2, False, Outcome.REVERT),
+        (Fall(0.7, 3, 3), MARGIN, MARGIN / 2, False, Outcome.OPEN),
+        (Fall(0.5, 3, 3), MARGIN, MARGIN / 2, False, Outcome.OPEN),
+        (Fall(-2.0, 3, 3), MARGIN, MARGIN / 2, False, Outcome.CLEAR),
+        (Fall(0.7, 3, 3), MARGIN, MARGIN / 2, True, Outcome.REVERT),
+        # What is tolerated, but for the last digit.
+        (Fall(0.5 + 1e-12, 3, 3), MARGIN, MARGIN / 2, True, Outcome.CLEAR),
+        (Fall(0.3, 3, 3), MARGIN, MARGIN / 2, True, Outcome.CLEAR),
+        # At either bound: of two runs the ratio is shift times the fall beyond what is tolerated.
+        (Fall(1.0, 2, 2), REVERT_AT, 0.0, False, Outcome.REVERT),
+        (Fall(-1.0, 2, 2), -CLEAR_AT, 0.0, False, Outcome.CLEAR),
+        # Within a tie, beyond it, and exactly there.
+        (Fall(2 + 3e-9, 2, 2), 4.0, 2.0, True, Outcome.CLEAR),
+        (Fall(2 + 5e-9, 2, 2), 4.0, 2.0, True, Outcome.REVERT),
+        (Fall(4 * TIE, 2, 2), 4.0, 0.0, True, Outcome.CLEAR),
     ],
 )
-def test_a_fall_is_confirmed_cleared_or_left_open(size, last, outcome):
-    said = look(Fall(size, 3, 3), shift=MARGIN, tolerated=MARGIN / 2, spread=1.0, last=last)
+def test_a_fall_is_confirmed_cleared_or_left_open(fall, shift, tolerated, last, outcome):
+    said = look(fall, shift=shift, tolerated=tolerated, spread=1.0, last=last)
 
     assert outcome == said.outcome
 

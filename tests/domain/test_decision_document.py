@@ -10,12 +10,7 @@ from typing import Any
 import pytest
 
 from compilegate.domain.codec import SIGNIFICANT_DIGITS, rounded
-from compilegate.domain.decision import (
-    EXIT_CODES,
-    FLAG_ACTIONS,
-    FlagAction,
-    Verdict,
-)
+from compilegate.domain.decision import EXIT_CODES, FLAG_ACTIONS, FlagAction, Verdict
 from compilegate.domain.errors import InvalidEvidenceError
 from tests.domain.evidence_builder import (
     CENTRE,
@@ -69,9 +64,18 @@ EVIDENCE = {
 }
 
 
-@pytest.fixture(params=EVIDENCE)
-def decided(request: pytest.FixtureRequest) -> dict[str, Any]:
-    return judge(EVIDENCE[request.param]).to_dict(FLAG)
+@pytest.mark.parametrize("name", EVIDENCE)
+def test_it_is_strict_json_of_the_contracts_keys_and_of_figures_of_ten_digits(name):
+    decided = judge(EVIDENCE[name]).to_dict(FLAG)
+
+    assert KEYS == list(decided)
+    assert 1 == decided["schema"]
+    assert {"name", "action"} == set(decided["flag"])
+    assert all({"code", "arm", "message"} == set(reason) for reason in decided["reasons"])
+    assert decided == json.loads(json.dumps(decided, allow_nan=False))
+    for key, value in leaves(decided):
+        if isinstance(value, float):
+            assert float(f"{value:.{SIGNIFICANT_DIGITS}g}") == value, key
 
 
 def leaves(value: Any, key: str = "") -> Iterator[tuple[str, Any]]:
@@ -83,23 +87,6 @@ def leaves(value: Any, key: str = "") -> Iterator[tuple[str, Any]]:
             yield from leaves(item, key)
     else:
         yield key, value
-
-
-def test_its_keys_are_exactly_the_contracts(decided):
-    assert KEYS == list(decided)
-    assert 1 == decided["schema"]
-    assert {"name", "action"} == set(decided["flag"])
-    assert all({"code", "arm", "message"} == set(reason) for reason in decided["reasons"])
-
-
-def test_figures_have_at_most_ten_significant_digits(decided):
-    for key, value in leaves(decided):
-        if isinstance(value, float):
-            assert float(f"{value:.{SIGNIFICANT_DIGITS}g}") == value, key
-
-
-def test_it_is_strict_json_that_reads_back_as_itself(decided):
-    assert decided == json.loads(json.dumps(decided, allow_nan=False))
 
 
 def test_every_verdict_has_a_flag_action_and_an_exit_code():

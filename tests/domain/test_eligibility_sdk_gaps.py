@@ -182,17 +182,6 @@ def test_a_version_of_the_documentation_alone_names_the_one_that_exists(document
     )
 
 
-@pytest.mark.parametrize("version", ["2.9.2", "2.10.1", "2.11.0"])
-def test_tensorflow_runs_with_and_without_the_compiler_in_the_same_image(version):
-    framework = Framework("tensorflow", version)
-    uris = {
-        load_facts().image(framework, compiler=compiler, region="us-east-1").uri
-        for compiler in ("none", MANAGED.compiler or "")
-    }
-
-    assert 1 == len(uris)
-
-
 @pytest.mark.parametrize(
     "row", load_facts().managed.images, ids=lambda row: f"{row.framework}-{row.version}"
 )

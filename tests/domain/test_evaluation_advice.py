@@ -19,27 +19,18 @@ from compilegate.domain.errors import InvalidEvidenceError
 from compilegate.domain.judging.design import Design, runs_for_one_look
 from compilegate.domain.judging.evaluation import Finding, Split, weighed
 from compilegate.domain.judging.evidence_file import read_evidence
-from tests.domain.evidence_builder import codes, document, judge
-from tests.domain.outcome_builder import (
-    SET,
-    packed_losses,
-    scored,
-    with_outcomes,
-)
+from tests.domain.evidence_builder import codes, document, full_runs, judge
+from tests.domain.outcome_builder import SET, packed_losses, scored, with_outcomes
 from tests.fuzzing import at_most
 
 ANOTHER = hashlib.sha256(b"another set").hexdigest()
 
 
-def full_runs(evidence: dict[str, Any]) -> list[dict[str, Any]]:
-    return [run for arm in evidence["arms"] for run in arm["runs"] if run["stage"] == "quality"]
-
-
 def without_outcomes(evidence: dict[str, Any]) -> dict[str, Any]:
-    copy: dict[str, Any] = json.loads(json.dumps(evidence))
-    for run in full_runs(copy):
+    bare = copy.deepcopy(evidence)
+    for run in full_runs(bare):
         run.pop("outcomes", None)
-    return copy
+    return bare
 
 
 def evaluation(decision: Decision) -> Any:
@@ -130,6 +121,10 @@ def test_sets_that_change_from_run_to_run_are_not_split():
     assert not advice(decision)
 
 
+def test_two_runs_of_an_arm_say_too_little():
+    assert evaluation(judge(scored(0.0005, runs=2))) == {"finding": "too_few_runs"}
+
+
 def test_arms_that_are_each_scored_on_another_set_prove_nothing():
     evidence = scored(0.0005, margin=0.05)
     for run in full_runs(evidence)[:8]:
@@ -145,10 +140,6 @@ def test_one_run_of_each_arm_may_be_of_two_nights():
     full_runs(evidence)[0]["outcomes"]["set_sha256"] = ANOTHER
 
     assert judge(evidence).verdict is Verdict.CONTINUE
-
-
-def test_two_runs_of_an_arm_say_too_little():
-    assert evaluation(judge(scored(0.0005, runs=2))) == {"finding": "too_few_runs"}
 
 
 @pytest.mark.parametrize("training_sd", [0.0005, 0.004, 0.012])

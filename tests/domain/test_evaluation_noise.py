@@ -100,7 +100,6 @@ def test_wanted_examples_are_the_inverse_of_the_spread():
     assert split.evaluation_sd == pytest.approx(0.0044)
     assert split.training_sd == pytest.approx(0.00165, rel=0.01)
     assert wanted == pytest.approx(8000, rel=0.02)
-    assert wanted is not None
     assert split.at(wanted) <= 0.00275 < split.at(wanted - 1)
     assert split.wanted(0.99 * split.training_sd) is None
 
@@ -188,6 +187,5 @@ def test_a_subsample_has_the_size_of_the_bound_whatever_the_document_says():
     outcomes = read(packed_bits(right))
 
     assert outcomes.kept == BOUNDS["bits"]
-    assert outcomes.bits is not None
     assert outcomes.bits.bit_count() == int(right[:4096].sum())
     assert read_outcomes({**packed_bits(right), "examples": 4095}) is None

@@ -7,11 +7,7 @@ import json
 import pytest
 
 from compilegate.domain.errors import InvalidEvidenceError
-from compilegate.domain.judging.evidence_file import (
-    read_evidence,
-    read_speed_run,
-    recorded_spend,
-)
+from compilegate.domain.judging.evidence_file import read_evidence, read_speed_run, recorded_spend
 from compilegate.domain.judging.judge import judge
 from tests.domain.evidence_builder import document
 

@@ -12,7 +12,7 @@ from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.judging.identity import Identity, identity_of
 from compilegate_judge.explanation import explain
 from compilegate_judge.item import Section
-from tests.domain.evidence_builder import NOISY, WORSE, codes, document, judge, runs
+from tests.domain.evidence_builder import NOISY, WORSE, codes, document, full_runs, judge, runs
 
 Document = dict[str, Any]
 # The baseline's runs vary by far more than the margin, and the candidate's are the same.
@@ -44,7 +44,6 @@ def test_two_identical_pairs_prove_quality_without_statistics():
     assert Verdict.PROMOTE != plain.verdict
     assert Verdict.PROMOTE == proven.verdict
     assert {"weights_identical", "quality_held"} <= codes(proven)
-    assert proven.quality is not None
     assert IdenticalRuns(models=2, unequal=0, proven=True) == proven.quality.identical
     assert (0.0, None) == (proven.quality.estimate, proven.quality.interval)
 
@@ -76,22 +75,20 @@ def one(key: str, value: Any, *arms: str) -> Callable[[Document], None]:
 
 def every(key: str, value: Any) -> Callable[[Document], None]:
     def change(doc: Document) -> None:
-        for name in ("baseline", "compile"):
-            for run in runs(doc, name):
-                run[key] = value
+        for run in full_runs(doc):
+            run[key] = value
 
     return change
 
 
 def untrained(doc: Document) -> None:
-    for name in ("baseline", "compile"):
-        for run in runs(doc, name):
-            run["final_start_sha256"] = run["initial_weights_sha256"]
+    for run in full_runs(doc):
+        run["final_start_sha256"] = run["initial_weights_sha256"]
 
 
 def unrecorded_data(doc: Document) -> None:
-    for name in ("baseline", "compile"):
-        for run in doc["arms"][name == "compile"]["runs"]:
+    for item in doc["arms"]:
+        for run in item["runs"]:
             del run["fingerprint"]["data_sha256"]
 
 

@@ -26,7 +26,6 @@ def test_the_first_run_without_the_change_is_named_with_its_compilers_words(
     second.update(applied=applied, compiler=compiler)
     measured, _ = measure(evidence, judge(evidence))
 
-    assert measured is not None
     ended = measured.lead.unapplied
     assert said == (ended and ended.said)
     assert ended is None or ended.run is measured.lead.arm.quality[1]
@@ -40,8 +39,6 @@ def test_the_first_run_that_failed_and_said_why_is_named():
     loud.update(finished=False, metric=None, reason="out of memory")
     measured, _ = measure(evidence, judge(evidence))
 
-    assert measured is not None
-    assert measured.lead.failed is not None
     assert (measured.lead.arm.quality[2], "out of memory") == (
         measured.lead.failed.run, measured.lead.failed.said,
     )  # fmt: skip

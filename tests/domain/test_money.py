@@ -35,22 +35,15 @@ BASE_USD = JOB / 3600 * PRICE
 
 
 def saving(doc: dict[str, Any]) -> dict[str, Any]:
-    money = judge(doc).saving
-    assert money is not None
-    figures: dict[str, Any] = write(money)
-    return figures
+    return write(judge(doc).saving)
 
 
 def speedup(doc: dict[str, Any]) -> dict[str, Any]:
-    speed = judge(doc).speedup
-    assert speed is not None
-    figures: dict[str, Any] = write(speed)
-    return figures
+    return write(judge(doc).speedup)
 
 
 def figures(decision: Decision, name: str = "compile") -> dict[str, Any]:
-    shown: dict[str, Any] = write(next(item for item in decision.arms if item.name == name))
-    return shown
+    return write(next(item for item in decision.arms if item.name == name))
 
 
 @pytest.mark.parametrize("price_ratio", [1.0, 1.1, 0.7])
@@ -139,7 +132,6 @@ def test_hours_far_from_those_measured_have_an_answer_of_their_own():
 
     assert measured is None
     assert alike is None
-    assert hour is not None
     assert 3600 == hour.seconds
     assert pytest.approx(3600 / (3 + 3600 / 1.4), rel=0.01) == hour.speedup
     assert hour.interval[0] < hour.speedup < hour.interval[1]
@@ -207,7 +199,6 @@ def test_an_arm_that_ends_three_standard_errors_higher_never_gets_there(higher, 
     evidence = ending_at({"baseline": [1.0, 1.2], "compile": mine})
     found = same_quality_figures(evidence.candidates[0], evidence)
 
-    assert found is not None
     assert (of, steps) == (found.loss_of, (found.steps_baseline, found.steps_candidate))
     assert (steps[1] is None) is (found.usd_candidate is None)
 
@@ -219,7 +210,6 @@ def test_steps_without_a_length_or_a_price_cost_nothing_known():
     for evidence in (still, unpriced):
         found = same_quality_figures(evidence.candidates[0], evidence)
 
-        assert found is not None
         assert (None, None) == (found.usd_baseline, found.usd_candidate)
         assert found.steps_candidate is not None
 
@@ -308,7 +298,6 @@ def test_production_quality_is_compared_with_every_baseline_run_known():
     for value in sample(6, CENTRE - PROBATION_MARGIN / 4, 0.002):
         watch(doc, metric=value)
     quality = judge(doc).quality
-    assert quality is not None
 
     assert pytest.approx(-PROBATION_MARGIN / 4, abs=1e-3) == quality.estimate
     assert quality.interval and quality.interval[0] < quality.estimate < quality.interval[1]

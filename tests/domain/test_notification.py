@@ -23,8 +23,7 @@ def notification(**changes: Any) -> Notification:
 
 
 def texts(message: Notification) -> dict[str, str]:
-    by_subscriber: dict[str, str] = json.loads(message.envelope())
-    return by_subscriber
+    return json.loads(message.envelope())
 
 
 def test_people_get_words_and_programs_the_same_as_json():

@@ -13,14 +13,15 @@ from hypothesis import strategies as st
 
 from compilegate.domain.judging.design import spent
 from compilegate.domain.judging.evidence_file import read_evidence
-from compilegate.domain.judging.whole_job import (
-    WholeJob,
-    confirm,
-    estimate_whole_job,
-    measured_spreads,
-    spread_reasons,
+from compilegate.domain.judging.whole_job import measured_spreads, spread_reasons
+from tests.domain.evidence_builder import (
+    confirmation,
+    document,
+    judge,
+    quality_run,
+    requested,
+    whole_jobs,
 )
-from tests.domain.evidence_builder import document, judge, quality_run, requested
 
 STEADY = {"sd": 0.002, "source": "workload", "name": "lm", "runs": 20, "workloads": 1}
 LEARNED = {"whole_job": {**STEADY, "sd": 0.03}, "block": STEADY, "unseen": STEADY}
@@ -47,17 +48,8 @@ def paired(
     return doc
 
 
-def estimate(doc: dict[str, Any]) -> WholeJob:
-    evidence = read_evidence(doc)
-    whole = estimate_whole_job(evidence.candidates[0], evidence)
-    assert whole is not None
-    return whole
-
-
 def measured(doc: dict[str, Any]) -> Any:
-    source = estimate(doc).measured
-    assert source is not None
-    return source
+    return whole_jobs(doc).measured
 
 
 @given(
@@ -86,7 +78,7 @@ def test_by_hand():
     variance, df = max(variances)
     source = measured(paired(logs))
 
-    assert 0.002 == estimate(paired(logs)).wall_prior
+    assert 0.002 == whole_jobs(paired(logs)).wall_prior
     assert pytest.approx(math.log(1.05) + sum(jobs) / 2) == source.log
     assert pytest.approx((variance / 2, df)) == (source.variance, source.df)
 
@@ -103,13 +95,12 @@ def test_a_node_that_slows_down_within_a_job_promotes_nothing_that_is_no_faster(
     """A candidate may seem 2.5 % faster, with a spread of 0.2 % known."""
     slower = [[0.05 * (place >= where) for place in range(4)]]
     doc = paired([[-log for log in slower[0]]], 1.0)
-    whole, evidence = estimate(doc), read_evidence(doc)
+    whole, evidence = whole_jobs(doc), read_evidence(doc)
 
-    assert "confirmed" != confirm(evidence.candidates[0], evidence, whole).agreement
+    assert "confirmed" != confirmation(doc).agreement
     (why,) = [one for one in spread_reasons(evidence.candidates[0], evidence, whole)
               if one.code == "paired_runs"]  # fmt: skip
     assert ("job0" in why.message) == (where != 2), "a step half-way cancels"
-    assert whole.measured is not None
     assert where == 2 or whole.measured.spread > 0.01
 
 
@@ -147,11 +138,8 @@ def test_later_trials_learn_how_far_blocks_were_off_although_nodes_differ():
 
 
 def test_one_job_proves_nothing_and_later_ones_spend_the_share_of_the_look_they_reach():
-    seen = []
-    for jobs in (1, 2, 3, 4, 5):
-        evidence = read_evidence(paired([[0.0] * 4] * jobs, max_quality_runs=12))
-        whole = estimate_whole_job(evidence.candidates[0], evidence)
-        seen.append(confirm(evidence.candidates[0], evidence, whole))
+    trials = (paired([[0.0] * 4] * jobs, max_quality_runs=12) for jobs in (1, 2, 3, 4, 5))
+    seen = [confirmation(doc) for doc in trials]
 
     assert [0.0, *(spent(look, 12, 1.0) for look in (3, 5, 8)), 0.0] == [one.share for one in seen]
     assert ["unproven", "confirmed", "confirmed", "confirmed", "unproven"] == [
@@ -171,12 +159,6 @@ def _asked(job: int) -> Iterator[tuple[str, int]]:
     for name in ORDERS[job % 2]:
         yield name, seeds[name]
         seeds[name] += 1
-
-
-def promotes(doc: dict[str, Any]) -> bool:
-    evidence = read_evidence(doc)
-    whole = estimate_whole_job(evidence.candidates[0], evidence)
-    return "confirmed" == confirm(evidence.candidates[0], evidence, whole).agreement
 
 
 # Of a node, within it, of a node's favour for an arm, of a step somewhere within half of the jobs.
@@ -208,7 +190,9 @@ def test_at_the_bar_looks_together_promote_at_most_five_of_a_hundred(
         doc = paired(jobs, 1.0, max_quality_runs=12)
         for one in doc["arms"]:
             one["runs"] = [run for run in one["runs"] if run["stage"] != "speed"]
-        promoted += any(promotes(_first(doc, jobs)) for jobs in (1, 2, 3, 4, 6))
+        promoted += any(
+            "confirmed" == confirmation(_first(doc, jobs)).agreement for jobs in (1, 2, 3, 4, 6)
+        )
     assert promoted <= 0.05 * trials + 2 * math.sqrt(trials * 0.05 * 0.95)
 
 

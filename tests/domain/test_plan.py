@@ -174,7 +174,6 @@ def test_the_first_runs_of_a_hybrid_trial_are_those_that_the_judge_asks_for(hist
     evidence = document(policy={"quality_runs": "hybrid"})
     evidence["quality"]["history"] = list(past)
 
-    assert proof is not None
     assert first_runs(read_evidence(evidence)) == proof.extra_runs(12)
 
 
@@ -237,7 +236,6 @@ def test_faults_that_were_tried_on_another_device_are_not_counted(instance_type,
 def test_every_run_is_made_by_the_trial_or_by_production(history, runs, mode):
     past = tuple(0.9 + 0.0001 * n for n in range(history))
     proof = plan_proof(change(ROOMY, quality__history=past), candidates=1, mode=mode)
-    assert proof is not None
     extra, by_production = proof.extra_runs(runs), proof.production_runs(runs)
 
     assert 0 <= extra <= runs

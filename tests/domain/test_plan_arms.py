@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from compilegate.domain.codec import read
 from compilegate.domain.naming import parse_run, quality_run
 from compilegate.domain.planning.arms import (
     ArmPlan,
@@ -131,13 +130,6 @@ def test_without_price_or_image_there_is_no_arm(candidate, code):
 
     assert isinstance(refusal, Reason)
     assert code == refusal.code
-
-
-def test_a_recorded_arm_is_read_back_whatever_else_stands_beside_it():
-    arm = arms_of(SOUND, COMPILE)["compile"]
-    record = {key: value for key, value in vars(arm).items() if key not in ("role", "why")}
-
-    assert replace(arm, why="") == read(ArmPlan, {**record, "label": "?", "newer": 1})
 
 
 @pytest.mark.parametrize(

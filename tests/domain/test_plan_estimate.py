@@ -63,14 +63,6 @@ def test_segments_of_a_short_run_are_no_longer_than_the_run():
     assert pytest.approx(10 * (2 * STARTUP_HOURS + 7 * 0.01)) == trial.speed_usd
 
 
-@given(st.floats(0.01, 1e6), st.floats(0.01, 100))
-def test_a_trials_price_scales_with_prices(factor, hours):
-    scaled = [replace(arm, usd_per_hour=10 * factor) for arm in (BASE, COMPILED)]
-    one, other = cost(BASE, COMPILED, hours=hours), cost(*scaled, hours=hours, cap=1e12)
-
-    assert math.isclose(factor * one.usd, other.usd, rel_tol=1e-9)
-
-
 def test_arms_on_other_nodes_pay_for_a_job_of_their_own_for_every_block():
     """The managed compiler keeps no cache, so it compiles in each of the three."""
     trial = cost(BASE, MANAGED)
@@ -178,7 +170,6 @@ def test_of_several_metrics_the_one_that_takes_most_runs_decides():
 
     assert [2, 5] == [guarded(relative).runs for relative in (0.1, 0.4)]
     refused = guarded(50.0).refused
-    assert refused is not None
     assert refused.message.startswith("top5: ")
 
 
@@ -194,8 +185,6 @@ def test_more_candidates_never_need_fewer_runs(candidates):
     """They share alpha."""
     one, several = (plan_proof(SOUND, candidates=k) for k in (1, candidates))
 
-    assert one is not None
-    assert several is not None
     assert one.runs <= several.runs
 
 

@@ -22,16 +22,7 @@ from compilegate.domain.judging.quality import (
     judge_quality,
     underpowered,
 )
-from tests.domain.evidence_builder import (
-    GOOD,
-    NOISY,
-    codes,
-    document,
-    judge,
-    runs,
-    sample,
-    step_of,
-)
+from tests.domain.evidence_builder import GOOD, NOISY, codes, document, judge, runs, sample, step_of
 
 DESIGN = Design(history=0, n_max=12, error=0.05)
 MARGIN = 0.02
@@ -103,7 +94,6 @@ def test_a_disaster_between_looks_is_beyond_doubt():
 
     assert MORE == look.outcome
     assert (look.look, look.level) == (finding.look, finding.level) == (3, spent(3, 12, 0.05))
-    assert finding.comparison is not None
     assert finding.comparison.p_worse <= BEYOND_DOUBT
 
 
@@ -124,7 +114,6 @@ def test_a_trial_is_given_up_where_it_would_hardly_prove_the_margin(what, *, fut
 def test_what_is_inconclusive_names_the_margin_that_the_runs_could_prove(what):
     finding = gate(*GATES[what][0])
 
-    assert finding.comparison is not None
     provable = DESIGN.best_margin(LIKELY) * finding.comparison.spread
     assert f"12 runs could prove a margin of {provable:.4g}, not 0.02" in finding.reason
 
@@ -158,7 +147,6 @@ def test_a_metric_that_varies_too_much_is_inconclusive_and_names_the_provable_ma
 
     assert (Verdict.INCONCLUSIVE, FlagAction.KEEP) == (decision.verdict, decision.flag_action)
     assert "quality_inconclusive" in codes(decision)
-    assert decision.quality is not None
     assert decision.quality.provable_margin > 0.05
     assert decision.quality.runs_needed is None
 
@@ -166,7 +154,6 @@ def test_a_metric_that_varies_too_much_is_inconclusive_and_names_the_provable_ma
 def test_history_alone_refuses_what_no_number_of_runs_would_prove():
     history = sample(8, 0.9, 0.1)
     finding = underpowered(Samples((), (), history), 0.005, Design(8, 12, 0.05))
-    assert finding is not None
     margin = finding.provable_margin
 
     assert QualityOutcome.UNDERPOWERED == finding.outcome

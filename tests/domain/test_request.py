@@ -7,9 +7,7 @@ import math
 import re
 from typing import Any
 
-import botocore.session
 import pytest
-from botocore.validate import ParamValidator
 
 from compilegate.domain import naming
 from compilegate.domain.deployment_settings import JobRules
@@ -60,48 +58,6 @@ def short() -> dict[str, Any]:
     )
 
 
-def limits_broken(value: Any, shape: Any, path: str = "") -> list[str]:
-    """Length, pattern and enum limits, which botocore does not enforce by itself."""
-    wrong = []
-    if shape.type_name == "structure":
-        for key, item in value.items():
-            wrong += limits_broken(item, shape.members[key], f"{path}.{key}")
-    elif shape.type_name == "list":
-        wrong += [path] if len(value) > shape.metadata.get("max", 10**9) else []
-        for item in value:
-            wrong += limits_broken(item, shape.member, path)
-    elif shape.type_name == "map":
-        for key, item in value.items():
-            wrong += limits_broken(key, shape.key, f"{path}.{key}")
-            wrong += limits_broken(item, shape.value, f"{path}.{key}")
-    elif shape.type_name == "string":
-        limits = shape.metadata
-        pattern = limits.get("pattern", "")
-        for java, python in {r"\p{L}": "a-zA-Z", r"\p{Z}": " ", r"\p{N}": "0-9"}.items():
-            pattern = pattern.replace(java, python)
-        if (
-            not limits.get("min", 0) <= len(value) <= limits.get("max", 10**9)
-            or (pattern and not re.fullmatch(pattern, value))
-            or (shape.enum and value not in shape.enum)
-        ):
-            wrong.append(f"{path}={value}")
-    return wrong
-
-
-def test_requests_pass_sagemakers_model_and_its_limits():
-    shape = (
-        botocore.session.get_session()
-        .get_service_model("sagemaker")
-        .operation_model("CreateTrainingJob")
-        .input_shape
-    )
-    for request in (full(), short()):
-        report = ParamValidator().validate(request, shape)
-
-        assert not report.has_errors(), report.generate_report()
-        assert limits_broken(request, shape) == []
-
-
 def test_every_metric_of_quality_has_a_definition_once():
     listed = [{"metric": name, "goal": "minimize", "margin": 0.1} for name in ("loss", "gap")]
     quality = {"metric": "eval_accuracy", "goal": "maximize", "margin": 0.005}
@@ -113,10 +69,33 @@ def test_every_metric_of_quality_has_a_definition_once():
     assert len(set(names)) == len(names)
 
 
+LONGEST = 10**naming.ROUND_DIGITS - 1
+
+
 def test_the_longest_names_leave_room_for_the_retry_suffix():
-    run = naming.quality_run(10**naming.ROUND_DIGITS - 1, 25, 10**naming.SEED_DIGITS - 1)
+    run = naming.quality_run(LONGEST, 25, 10**naming.SEED_DIGITS - 1)
 
     assert len(naming.job_base("x" * 32, "a" * 8, run) + "-r9") == naming.JOB_NAME_MAX
+
+
+@pytest.mark.parametrize(
+    ("run", "expected"),
+    [
+        (naming.quality_run(12, 1, 4_294_967_295), ("q12b4294967295", 12, 1, 4_294_967_295)),
+        (naming.speed_run(3), ("s3", 3, None, None)),
+        (naming.speed_run(3, 2, 12), ("s3c12", 3, None, None, 2, 12)),
+        (naming.speed_run(LONGEST, 25, 999_999),
+         (f"s{LONGEST}z999999", LONGEST, None, None, 25, 999_999)),
+    ],
+)  # fmt: skip
+def test_a_run_id_says_round_arm_and_seed_or_group_and_block(run, expected):
+    """Also in the name of a job, whichever retry it is."""
+    parsed = naming.parse_run(run)
+    job = f"{naming.job_base('w' * 32, 'a' * 8, run)}-r9"
+
+    assert naming.RunId(*expected) == parsed == naming.job_run("w" * 32, "a" * 8, job)
+    assert ("s" == run[0]) == parsed.is_speed
+    assert len(job) <= naming.JOB_NAME_MAX
 
 
 @pytest.mark.parametrize(("round_number", "seed"), [(1000, 1), (1, 10**10), (-1, 1), (1, -1)])
@@ -125,24 +104,10 @@ def test_what_would_not_fit_a_job_name_is_refused(round_number, seed):
         naming.quality_run(round_number, 0, seed)
 
 
-def test_a_run_id_says_round_arm_and_seed():
-    full, speed = naming.quality_run(12, 1, 4_294_967_295), naming.speed_run(3)
-
-    assert naming.RunId("q12b4294967295", 12, 1, 4_294_967_295) == naming.parse_run(full)
-    assert naming.RunId("s3", 3, None, None) == naming.parse_run(speed)
-    assert [False, True] == [naming.parse_run(run).is_speed for run in (full, speed)]
-
-
 @pytest.mark.parametrize("text", ["", "s", "q1a", "q0", "qa17", "x1", "q1b17-r0", "s1a"])
 def test_other_text_is_not_a_run_id(text):
     with pytest.raises(ValueError, match="not a run id"):
         naming.parse_run(text)
-
-
-def test_a_jobs_name_gives_its_run_whichever_retry_it_is():
-    base = naming.job_base("bert-r2", "abcd1234", "q1b17")
-
-    assert naming.parse_run("q1b17") == naming.job_run("bert-r2", "abcd1234", f"{base}-r5")
 
 
 @pytest.mark.parametrize("job", ["cg-bert-r2-abcd1234-x-r0", "cg-other-q1b17-r0", "q1b17-r0"])
@@ -225,7 +190,6 @@ def test_a_metrics_name_is_read_as_it_is_written():
     pattern = request["AlgorithmSpecification"]["MetricDefinitions"][-1]["Regex"]
     match = re.search(pattern, "compilegate f1.top+5=0.91")
 
-    assert match is not None
     assert "0.91" == match[1]
     assert re.search(pattern, "compilegate f1_toppp5=0.91") is None
 

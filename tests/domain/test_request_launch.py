@@ -63,34 +63,14 @@ def launch(request_: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("framework", "distribution", "expected"),
-    [
-        (HF, "none", {}),
-        (XGBOOST, "none", {}),
-        (HF, "pytorchddp", {"sagemaker_pytorch_ddp_enabled": True}),
-        (PYTORCH, "pytorchddp", {
-            "sagemaker_distributed_dataparallel_enabled": True,
-            "sagemaker_distributed_dataparallel_custom_mpi_options": ""}),
-        (HF, "torch_distributed", {"sagemaker_torch_distributed_enabled": True}),
-        (TENSORFLOW, "smddp", {
-            "sagemaker_distributed_dataparallel_enabled": True,
-            "sagemaker_distributed_dataparallel_custom_mpi_options": ""}),
-        (PYTORCH, "smp", {
-            "sagemaker_distributed_dataparallel_enabled": False,
-            "sagemaker_torch_distributed_enabled": True}),
-        (HF_OLD, "smp", {
-            "sagemaker_distributed_dataparallel_enabled": False,
-            "sagemaker_mpi_enabled": True,
-            "sagemaker_mpi_num_of_processes_per_host": 8,
-            "sagemaker_mpi_custom_mpi_options": ""}),
-    ],
-)  # fmt: skip
-def test_each_distribution_has_its_launcher(framework, distribution, expected):
-    cluster = {"sagemaker_instance_type": "ml.g5.48xlarge"} if expected else {}
+    ("version", "runner"),
+    [("2.0.0", "sagemaker_torch_distributed_enabled"), ("1.13.1", "sagemaker_mpi_enabled")],
+)
+def test_model_parallelism_is_started_by_torchrun_since_pytorch_2(version, runner):
+    """What tests/conformance compares with the SDK, every other launcher among it, has no 2.0."""
+    framework = Framework("pytorch", version)
 
-    assert {**expected, **cluster} == launch(
-        request(job(framework), distribution=distribution, **LARGE)
-    )
+    assert launch(request(job(framework), distribution="smp", **LARGE))[runner] is True
 
 
 @pytest.mark.parametrize(

@@ -125,10 +125,12 @@ def test_several_violations_are_all_named():
     assert {"TrainingJobName", "RoleArn"} == {violation.path for violation in broken(request)}
 
 
-def test_a_good_request_breaks_nothing():
-    assert [] == broken(full())
-    assert [] == list(broken_rules(full()))
-    assert [] == list(problems(full(), MODEL))
+@pytest.mark.parametrize("request_", [full(), short()], ids=["full run", "segments"])
+def test_a_good_request_breaks_nothing(request_):
+    assert "" == ParamValidator().validate(request_, SHAPE).generate_report()
+    assert [] == broken(request_)
+    assert [] == list(broken_rules(request_))
+    assert [] == list(problems(request_, MODEL))
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from compilegate.domain.codec import write
 from compilegate.domain.decision import Decision, Verdict
 from compilegate.domain.errors import InvalidEvidenceError
 from compilegate.domain.judging.evidence_file import read_evidence
-from compilegate.domain.judging.whole_job import estimate_whole_job, measured_spreads
+from compilegate.domain.judging.whole_job import measured_spreads
 from compilegate.domain.spreads import (
     COPIES,
     FAMILY,
@@ -25,7 +25,16 @@ from compilegate.domain.spreads import (
     Sample,
     learn,
 )
-from tests.domain.evidence_builder import codes, document, judge, runs, sample, words
+from tests.domain.evidence_builder import (
+    codes,
+    document,
+    full_runs,
+    judge,
+    runs,
+    sample,
+    whole_jobs,
+    words,
+)
 
 G5 = "ml.g5.xlarge"
 CALM = {"sd": 0.001, "source": WORKLOAD, "name": "lm", "runs": 14, "workloads": 1}
@@ -60,10 +69,7 @@ def trial(
 
 
 def measured(doc: dict[str, Any]) -> Any:
-    evidence = read_evidence(doc)
-    whole = estimate_whole_job(evidence.candidates[0], evidence)
-    assert whole is not None and whole.measured is not None
-    return whole.measured
+    return whole_jobs(doc).measured
 
 
 def test_the_nearest_source_that_has_runs_is_named_and_drawn_to_those_behind_it():
@@ -85,7 +91,6 @@ def test_the_nearest_source_that_has_runs_is_named_and_drawn_to_those_behind_it(
         (walls, others, own, (WORKLOAD, "w", 11, 1)),
     ):
         found = learn("w", G5, seconds, known).whole_job
-        assert found is not None
         assert pytest.approx(sd) == found.sd
         assert where == (found.source, found.name, found.runs, found.workloads)
 
@@ -95,7 +100,6 @@ def test_steps_between_campaigns_are_not_how_much_runs_vary():
     found = learn("w", G5, walls, []).whole_job
     calm = learn("w", G5, alternating(0.001, 15), []).whole_job
 
-    assert found is not None and calm is not None
     assert pytest.approx(calm.sd) == found.sd
 
 
@@ -169,9 +173,8 @@ def test_each_look_has_its_share_of_the_error():
 
 def test_a_trial_whose_walls_are_whole_minutes_goes_by_what_is_assumed():
     doc = trial()
-    for name in ("baseline", "compile"):
-        for run in runs(doc, name):
-            run["wall_seconds"] = 60 * round(run["wall_seconds"] / 60)
+    for run in full_runs(doc):
+        run["wall_seconds"] = 60 * round(run["wall_seconds"] / 60)
     found = judge(doc)
 
     assert measured(doc).spread > 0.01
@@ -236,11 +239,6 @@ def on_other_nodes(doc: dict[str, Any]) -> None:
         run["node"] = "elsewhere"
 
 
-def whole(doc: dict[str, Any]) -> Any:
-    evidence = read_evidence(doc)
-    return estimate_whole_job(evidence.candidates[0], evidence)
-
-
 def test_blocks_count_by_what_was_learned_of_them_but_never_as_whole_jobs():
     assumed, learned, apart = trial(), trial(), trial()
     for doc in (learned, apart):
@@ -250,9 +248,9 @@ def test_blocks_count_by_what_was_learned_of_them_but_never_as_whole_jobs():
             run["step_seconds"] = [x * (1 + run["block"] / 2000) for x in run["step_seconds"]]
     on_other_nodes(apart)
 
-    assert whole(learned).predicted.variance < whole(assumed).predicted.variance / 100
-    assert whole(apart).predicted.variance > whole(assumed).predicted.variance
-    assert (0.01, 0.02) == (whole(learned).disagreement, whole(assumed).disagreement)
+    assert whole_jobs(learned).predicted.variance < whole_jobs(assumed).predicted.variance / 100
+    assert whole_jobs(apart).predicted.variance > whole_jobs(assumed).predicted.variance
+    assert (0.01, 0.02) == (whole_jobs(learned).disagreement, whole_jobs(assumed).disagreement)
 
 
 @pytest.mark.parametrize(("errors", "verdict"), [(2.8, "continue"), (3.3, "promote")])

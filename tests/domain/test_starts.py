@@ -13,7 +13,7 @@ from compilegate.domain.production.registration import Registration, TrainedJob
 from compilegate.domain.trial.plan import quality_mode
 from compilegate.domain.workload.file import parse_workload
 from compilegate.domain.workload.model import Workload
-from tests.domain.evidence_builder import GOOD, codes, document, judge, runs
+from tests.domain.evidence_builder import GOOD, codes, document, full_runs, judge, runs
 from tests.domain.workload_builder import SOUND, change, check
 
 MODEL = {"train": "s3://bucket/train/", "model": "s3://bucket/last-night/"}
@@ -120,9 +120,8 @@ def test_where_both_arms_end_in_one_model_it_is_the_baselines_own():
 
 def test_a_model_that_was_never_trained_belongs_to_no_arm():
     doc = lines()
-    for name in ("baseline", "compile"):
-        for run in runs(doc, name):
-            run["initial_weights_sha256"] = run["final_start_sha256"] = "frozen"
+    for run in full_runs(doc):
+        run["initial_weights_sha256"] = run["final_start_sha256"] = "frozen"
 
     assert "arms_continue_each_other" not in codes(judge(doc))
 

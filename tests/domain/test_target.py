@@ -13,16 +13,18 @@ from compilegate.domain.claims import claims_of
 from compilegate.domain.decision import Verdict
 from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.judging.monitor import speed_monitor
-from compilegate.domain.judging.whole_job import Agreement, confirm, estimate_whole_job
+from compilegate.domain.judging.whole_job import Agreement, confirm
 from compilegate.report import statements
 from tests.domain.evidence_builder import (
     arm,
     codes,
+    confirmation,
     document,
     judge,
     runs,
     sample,
     watch,
+    whole_jobs,
     words,
 )
 from tests.report.samples import as_input, rendered
@@ -69,9 +71,7 @@ def test_an_arm_that_reaches_the_target_sooner_is_promoted_though_its_steps_are_
 
     assert Verdict.PROMOTE == decision.verdict, words(decision)
     assert "steps_differ" in codes(decision)
-    assert speed is not None
     assert speed.predicted is None
-    assert speed.measured is not None
     assert 5 == speed.measured.runs.baseline, "walls of past runs are no times to the target"
     # The baseline's last evaluation short of it, 5 seconds before; the candidate's first there.
     assert pytest.approx(800 / 505, rel=2e-3) == speed.estimate
@@ -144,20 +144,14 @@ def test_three_runs_of_each_arm_have_to_reach_it(reached):
 
 def test_between_looks_nothing_is_proven():
     """Blocks, which share the error of three looks elsewhere, prove nothing of a target."""
-    doc = trial(LATER[:4], SOONER[:4])
-    evidence = read_evidence(doc)
-    (arm_of,) = evidence.candidates
-    seen = confirm(arm_of, evidence, estimate_whole_job(arm_of, evidence))
+    seen = confirmation(trial(LATER[:4], SOONER[:4]))
 
     assert (0.0, Agreement.UNPROVEN) == (seen.share, seen.agreement)
 
 
 def test_an_arm_that_varies_more_counts_by_its_own_spread_and_runs():
     wide = (250.0, 500.0, 950.0)
-    evidence = read_evidence(trial(theirs=wide))
-    (arm_of,) = evidence.candidates
-    whole = estimate_whole_job(arm_of, evidence)
-    assert whole is not None
+    whole = whole_jobs(trial(theirs=wide))
 
     assert 2 == whole.df
     assert whole.standard_error > stdev(math.log(one - 5) for one in wide) / math.sqrt(3)
@@ -166,8 +160,7 @@ def test_an_arm_that_varies_more_counts_by_its_own_spread_and_runs():
 def test_the_lower_end_of_the_interval_has_to_exceed_the_bar():
     evidence = read_evidence(trial())
     (arm_of,) = evidence.candidates
-    whole = estimate_whole_job(arm_of, evidence)
-    assert whole is not None
+    whole = whole_jobs(trial())
     share = confirm(arm_of, evidence, whole).share
     bar = math.exp((whole.bound(share * 0.05) + whole.bound(share * whole.level / 2)) / 2)
     asked = replace(evidence, policy=replace(evidence.policy, min_proven_speedup=bar))
@@ -186,7 +179,6 @@ def test_a_trial_that_cannot_reach_its_target_ends_before_its_quality_is_proven(
 
 def test_a_baseline_run_that_misses_counts_until_its_last_evaluation():
     decision = judge(trial((*LATER[:4], None)))
-    assert decision.speedup is not None
     logs = [math.log(one - 5) for one in (790.0, 800.0, 805.0, 810.0)]
     mine = [math.log(one) for one in SOONER]
 

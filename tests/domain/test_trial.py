@@ -17,6 +17,7 @@ from tests.domain.evidence_builder import (
     codes,
     document,
     judge,
+    next_step,
     quality_run,
     requested,
     runs,
@@ -25,13 +26,6 @@ from tests.domain.evidence_builder import (
 )
 
 JOB = 65.0
-
-
-def next_step(doc: dict[str, Any]) -> dict[str, Any]:
-    decision = judge(doc)
-    assert Verdict.CONTINUE == decision.verdict
-    assert decision.next is not None
-    return dict(step_of(decision) or {})
 
 
 def trial(mode: str, *, history: int = 0, sd: float = 0.004, **keys: Any) -> dict[str, Any]:
@@ -50,36 +44,24 @@ def run_full(doc: dict[str, Any], name: str, metric: float, *, mode: str = "shad
     arm(doc, name)["runs"][-1]["mode"] = mode
 
 
-def test_a_fast_candidate_is_sent_to_two_extra_runs_beside_production():
-    step = next_step(trial("shadow"))
+def test_extra_runs_begin_with_two_or_one_and_go_on_to_the_next_look_on_seeds_of_their_own():
+    first = trial("shadow")
+    assert ("quality", "shadow") == (next_step(first)["stage"], next_step(first)["mode"])
+    assert [("compile", 17), ("compile", 18)] == requested(judge(first))
 
-    assert ("quality", "shadow") == (step["stage"], step["mode"])
-    assert [("compile", 17), ("compile", 18)] == requested(judge(trial("shadow")))
+    spared = trial("shadow", history=20, plan={"production_beside": False})
+    spared["quality"]["history_wall_seconds"] = [JOB] * 20
+    assert [("compile", 17)] == requested(judge(spared))
 
-
-def test_a_long_history_spares_the_trial_baseline_runs():
-    doc = trial("shadow", history=20, plan={"production_beside": False})
-    doc["quality"]["history_wall_seconds"] = [JOB] * 20
-
-    assert [("compile", 17)] == requested(judge(doc))
-
-
-def test_extra_runs_go_on_to_the_next_look():
-    doc = trial("shadow")
+    after_three, used = trial("shadow"), trial("shadow")
     for value in sample(3, 2.5, 0.02):
-        run_full(doc, "compile", value)
-        run_full(doc, "baseline", value + 0.001, mode="production")
-
-    assert [("compile", 20), ("compile", 21)] == requested(judge(doc))
-
-
-def test_seeds_that_were_used_are_not_requested_again():
-    doc = trial("shadow")
-    run_full(doc, "baseline", 2.5, mode="production")
-    run_full(doc, "compile", 2.5)
-    runs(doc)[0]["seed"] = 18
-
-    assert [("compile", 17)] == requested(judge(doc))
+        run_full(after_three, "compile", value)
+        run_full(after_three, "baseline", value + 0.001, mode="production")
+    run_full(used, "baseline", 2.5, mode="production")
+    run_full(used, "compile", 2.5)
+    runs(used)[0]["seed"] = 18
+    assert [("compile", 20), ("compile", 21)] == requested(judge(after_three))
+    assert [("compile", 17)] == requested(judge(used))
 
 
 @pytest.mark.parametrize(("history", "count"), [(0, 2), (4, 2), (5, 1), (20, 1)])

@@ -16,6 +16,7 @@ from tests.domain.evidence_builder import (
     arm,
     codes,
     document,
+    full_runs,
     judge,
     probation_document,
     quality_run,
@@ -54,9 +55,8 @@ def without(key: str) -> Callable[[Document], None]:
 
 
 def in_every_full_run(doc: Document) -> None:
-    for item in doc["arms"]:
-        for run in runs(doc, item["name"]):
-            run["fingerprint"]["gpu"] = "other"
+    for run in full_runs(doc):
+        run["fingerprint"]["gpu"] = "other"
 
 
 def repeated(key: str, where: str) -> Callable[[Document], None]:
@@ -246,11 +246,10 @@ def test_what_the_change_explains_is_valid(good, change):
 
 @pytest.mark.parametrize("with_losses", [True, False])
 def test_arms_that_start_from_other_weights_of_one_seed_are_invalid(good, *, with_losses):
-    for name in ("baseline", "compile"):
-        for run in runs(good, name):
-            run["initial_weights_sha256"] = f"w{run['seed']}"
-            if not with_losses:
-                run["initial_loss"] = None
+    for run in full_runs(good):
+        run["initial_weights_sha256"] = f"w{run['seed']}"
+        if not with_losses:
+            run["initial_loss"] = None
     decision = judge(good)
     assert (Verdict.PROMOTE, False) == (decision.verdict, "start_unknown" in codes(decision))
 

@@ -53,7 +53,6 @@ def compared(ours: list[object], theirs: list[object], **more: object) -> WhereT
 
 def rows(found: WhereTimeGoes | None) -> list[tuple[Any, ...]]:
     """(class, kernel, graphs, milliseconds of both, their difference, share)."""
-    assert found is not None
     return [
         (
             one.kernel_class, one.kernel, one.baseline_graph, one.candidate_graph,
@@ -74,7 +73,6 @@ def test_the_largest_differences_come_first_with_the_kernel_that_moved_most_that
         ("idle", "", "eager", "eager", 1.0, 1.5, 0.5, 0.083333),
         ("reduction", "triton_red_0", "", "graph 0/0", 0.0, 0.5, 0.5, 0.083333),
     ] == rows(found)
-    assert found is not None
     assert ("compile", 1) == (found.candidate, found.blocks)
     assert {"baseline": {}, "compile": {}} == found.missing
     by_graph = {(one.graph, one.kernel_class): one.seconds for one in found.arms["compile"]}
@@ -117,10 +115,8 @@ def test_a_broken_profile_is_none_and_named(broken, code):
     found = compared([EAGER, EAGER], [COMPILED, broken])
     alone = compared([EAGER], [broken])
 
-    assert found is not None
     assert rows(compared([EAGER], [COMPILED])) == rows(found)
     assert {"baseline": {}, "compile": {code: 1}} == write(found.missing)
-    assert alone is not None
     assert ((), 0, {code: 1}) == (alone.differences, alone.blocks, alone.missing["compile"])
 
 
@@ -129,7 +125,5 @@ def test_without_any_profile_there_is_nothing_to_say():
     later = compared([EAGER, None], [COMPILED, None])
 
     assert compared([None, None], [None, None]) is None
-    assert half is not None
     assert ((), {"not_recorded": 1}) == (half.differences, half.missing["compile"])
-    assert later is not None
     assert (1, {"not_recorded": 1}) == (later.blocks, later.missing["baseline"])

@@ -17,24 +17,18 @@ from compilegate.domain.decision import Decision, Verdict
 from compilegate.domain.judging import whole_job
 from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.judging.speed import block_log_speedups
-from compilegate.domain.judging.whole_job import WholeJob, estimate_whole_job, moderated
+from compilegate.domain.judging.whole_job import moderated
 from tests.domain.evidence_builder import (
     GOOD,
-    among,
     codes,
     document,
+    full_runs,
     judge,
     runs,
     sample,
     speed_run,
+    whole_jobs,
 )
-
-
-def estimate(doc: dict[str, Any], candidates: int = 1) -> WholeJob:
-    evidence = among(read_evidence(doc), candidates)
-    whole = estimate_whole_job(evidence.candidates[0], evidence)
-    assert whole is not None
-    return whole
 
 
 def timed(doc: dict[str, Any], base: list[float], mine: list[float]) -> dict[str, Any]:
@@ -63,8 +57,7 @@ def demo_production() -> dict[str, Any]:
 
 def speedup(decision: Decision) -> dict[str, Any]:
     assert decision.speedup is not None
-    figures: dict[str, Any] = write(decision.speedup)
-    return figures
+    return write(decision.speedup)
 
 
 def test_short_blocks_that_whole_jobs_do_not_confirm_promote_nothing():
@@ -109,7 +102,7 @@ def test_the_combination_is_that_of_two_sources_by_hand():
     error = math.sqrt((1 + 4 * sum(shares * (1 - shares) / dfs)) / weights.sum())
     df = 1 / sum(shares**2 / dfs)
     half = stats.t.ppf(0.975, df) * error
-    whole = estimate(doc)
+    whole = whole_jobs(doc)
 
     assert pytest.approx(shares @ [p, d]) == whole.log
     assert pytest.approx([math.exp(whole.log - half), math.exp(whole.log + half)]) == list(
@@ -119,9 +112,8 @@ def test_the_combination_is_that_of_two_sources_by_hand():
 
 
 def test_before_full_runs_only_the_prediction_counts_with_what_it_may_miss():
-    whole = estimate(document())
+    whole = whole_jobs(document())
     predicted = whole.predicted
-    assert predicted is not None
 
     assert whole.measured is None
     assert pytest.approx(predicted.log) == whole.log
@@ -131,7 +123,9 @@ def test_before_full_runs_only_the_prediction_counts_with_what_it_may_miss():
 def test_the_more_sources_disagree_the_less_the_blocks_count():
     weights, wide = [], []
     for ratio in (1.35, 1.25, 1.15, 1.1):
-        whole = estimate(timed(document(metrics=GOOD), around(65, 0.02), around(65 / ratio, 0.02)))
+        whole = whole_jobs(
+            timed(document(metrics=GOOD), around(65, 0.02), around(65 / ratio, 0.02))
+        )
         weights.append(whole.weight)
         wide.append(whole.disagreement)
 
@@ -142,19 +136,17 @@ def test_the_more_sources_disagree_the_less_the_blocks_count():
 
 def test_several_candidates_share_the_error_of_the_interval():
     doc = document(metrics=GOOD)
-    one, two = estimate(doc), estimate(doc, candidates=2)
+    one, two = whole_jobs(doc), whole_jobs(doc, candidates=2)
 
     assert two.interval[0] < one.interval[0] < one.interval[1] < two.interval[1]
 
 
 def test_start_up_that_full_runs_recorded_is_in_the_prediction():
     doc = document(metrics=GOOD)
-    without = estimate(copy.deepcopy(doc)).predicted
-    for name in ("baseline", "compile"):
-        for run in runs(doc, name):
-            run["seconds"] = run["wall_seconds"] - 30
-    known = estimate(doc).predicted
-    assert without is not None and known is not None
+    without = whole_jobs(copy.deepcopy(doc)).predicted
+    for run in full_runs(doc):
+        run["seconds"] = run["wall_seconds"] - 30
+    known = whole_jobs(doc).predicted
 
     expected = math.log((60 + 30) / (60 / 1.4 + 3 + 30))
     assert known.log < without.log
@@ -168,9 +160,9 @@ def test_jobs_that_stop_early_are_compared_at_equal_steps():
         run.update(steps=1000, seconds=25.0)
     for run in runs(doc, "baseline"):
         run.update(steps=2000, seconds=60.0)
-    as_they_are = estimate(copy.deepcopy(doc)).measured
+    as_they_are = whole_jobs(copy.deepcopy(doc)).measured
     doc["quality"]["early_stopping"] = True
-    scaled = estimate(doc).measured
+    scaled = whole_jobs(doc).measured
     assert as_they_are is None and scaled is not None
 
     assert pytest.approx(math.log(70 / (10 + 50))) == scaled.log
@@ -208,7 +200,7 @@ def test_the_interval_covers_whole_jobs_whose_blocks_are_off():
             run["step_seconds"], run["compile_seconds"] = [x / math.exp(log) for x in base], 0.0
         nodes = np.exp(0.04 * rng.standard_normal((2, 2)))
         timed(doc, list(60 * nodes[0]), list(60 / 1.4 * nodes[1]))
-        below += estimate(doc).interval[0] > 1.4
+        below += whole_jobs(doc).interval[0] > 1.4
 
     assert below / trials <= 0.03
 
@@ -216,7 +208,7 @@ def test_the_interval_covers_whole_jobs_whose_blocks_are_off():
 def test_rare_slow_steps_that_no_compiler_shortens_lower_the_prediction():
     """A data stall of 5 steps in every 100 takes a tenth of both arms' time."""
     doc = document(blocks=3, compile_seconds=0.0)
-    before = estimate(copy.deepcopy(doc)).speedup
+    before = whole_jobs(copy.deepcopy(doc)).speedup
     for name in ("baseline", "compile"):
         for run in runs(doc, name, "speed"):
             for at in range(30, len(run["step_seconds"]), 100):
@@ -225,16 +217,15 @@ def test_rare_slow_steps_that_no_compiler_shortens_lower_the_prediction():
     lost = 2000 * stalls * 0.2 / n
 
     assert before == pytest.approx(1.4, rel=0.02)
-    assert estimate(doc).speedup == pytest.approx((60 + lost) / (60 / 1.4 + lost), rel=0.03)
+    assert whole_jobs(doc).speedup == pytest.approx((60 + lost) / (60 / 1.4 + lost), rel=0.03)
 
 
 def test_steps_that_are_merely_counted_otherwise_are_no_early_stop():
     """All jobs do half the planned steps: declared otherwise, but comparable as they are."""
     doc = timed(document(metrics=GOOD), around(65, 0.02), around(47, 0.02))
     doc["quality"].update(history=[2.5] * 6, history_wall_seconds=around(66, 0.02, 6))
-    plain = estimate(copy.deepcopy(doc)).measured
-    for name in ("baseline", "compile"):
-        for run in runs(doc, name):
-            run["steps"] = 1000
+    plain = whole_jobs(copy.deepcopy(doc)).measured
+    for run in full_runs(doc):
+        run["steps"] = 1000
 
-    assert plain == estimate(doc).measured
+    assert plain == whole_jobs(doc).measured

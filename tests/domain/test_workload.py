@@ -183,30 +183,6 @@ def test_a_missing_key_is_named(path):
     assert path == caught.value.field
 
 
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
-    lambda inner: (
-        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3)
-    ),
-    max_leaves=6,
-)
-
-
-@given(data=st.data(), value=JSON)
-def test_any_broken_document_is_refused_or_read_never_a_traceback(data, value):
-    document = copy.deepcopy(WORKLOAD)
-    section = data.draw(
-        st.sampled_from(["", *[k for k, v in document.items() if isinstance(v, dict)]])
-    )
-    target = document[section] if section else document
-    target[data.draw(st.sampled_from([*target, "unknown"]))] = value
-
-    try:
-        parse_workload(document)
-    except InvalidInputError as error:
-        assert all(one.field and one.fix for one in error.each)
-
-
 # The examples of EventBridge's own pages, and their wildcards.
 SCHEDULES = [
     "cron(0 10 * * ? *)", "cron(15 12 * * ? *)", "cron(0 18 ? * MON-FRI *)", "cron(0 8 1 * ? *)",

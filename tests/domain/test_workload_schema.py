@@ -30,9 +30,11 @@ def accepts() -> Any:
 
 
 def is_read(document: Any) -> bool:
+    """Whether a document is read; any other error than one that names field and fix is raised."""
     try:
         parse_workload(copy.deepcopy(document))
-    except InvalidInputError:
+    except InvalidInputError as error:
+        assert all(one.field and one.fix for one in error.each)
         return False
     return True
 

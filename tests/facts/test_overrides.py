@@ -136,7 +136,3 @@ def test_answers_are_cached_by_region_and_machine():
     }
 
     assert 4 == len(uris)
-
-
-def test_without_overrides_the_facts_stay_the_same_object():
-    assert load_facts() is load_facts().overridden(FactOverrides())

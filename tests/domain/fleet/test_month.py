@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compilegate.domain import codec
 from compilegate.domain.flag import Flag
 from compilegate.domain.fleet import month as months
 from compilegate.domain.fleet.month import Amount, Estimate, Month, MonthFigures
@@ -69,16 +68,12 @@ def test_trials_count_by_how_they_ended_and_those_of_unknown_cost_are_counted():
     assert 0 == found.unread
 
 
-def test_a_trial_that_fails_after_its_decision_has_spent_its_money_once():
-    found = figures(decided("a", NOVEMBER - 1, 12.5), failed("a", NOVEMBER, 12.5))
+def test_a_trial_has_spent_its_money_once_and_an_ineligible_one_nothing():
+    again = figures(decided("a", NOVEMBER - 1, 12.5), failed("a", NOVEMBER, 12.5))
+    ineligible = (decided(f"t{usd}", NOVEMBER, usd, "ineligible") for usd in (None, 3.0))
 
-    assert Amount() == found.spent
-
-
-def test_an_ineligible_job_has_cost_nothing_which_is_known():
-    found = figures(*(decided(f"t{usd}", NOVEMBER, usd, "ineligible") for usd in (None, 3.0)))
-
-    assert Amount(2, 3_000_000, 0) == found.decided
+    assert Amount() == again.spent
+    assert Amount(2, 3_000_000, 0) == figures(*ineligible).decided
 
 
 def test_a_run_counts_when_it_was_recorded_else_when_it_ended():
@@ -257,12 +252,6 @@ def test_a_month_is_the_same_by_the_part_of_the_ledger_that_it_needs(written):
             for since in (months.history_since(name), -math.inf)
         )
         assert whole == part
-
-
-def test_a_document_reads_as_it_was_written():
-    one = Month("w", "2026-11", None, DECEMBER, figures(decided("a", NOVEMBER, 12.5)))
-
-    assert one == codec.read(Month, codec.write(one))
 
 
 CLOSE = DECEMBER + 14 * DAY

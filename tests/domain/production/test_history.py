@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +13,11 @@ from hypothesis import strategies as st
 
 from compilegate.domain.production.history import WorkloadHistory, history
 from compilegate.domain.records import ledger
-from compilegate.domain.records.flags import Author, FlagVersion
+from compilegate.domain.records.flags import FlagVersion
 from compilegate.domain.records.ledger import UnknownRecord
 from compilegate.domain.records.production import (
     BegunRun,
     CanaryRound,
-    CanarySlot,
     ProductionRun,
     RegistrationChange,
 )
@@ -81,21 +79,6 @@ def test_a_later_releases_further_fields_do_not_keep_an_entry_from_being_read(ki
     record = kind.from_entry({**entry, "of_a_later_release": 1})
 
     assert kind.from_entry(entry).key == record.key
-
-
-@pytest.mark.parametrize(
-    ("kind", "name", "nested"),
-    [
-        (BegunRun, "canary", CanarySlot("t", 1, 0)),
-        (ProductionRun, "canary", CanarySlot("t", 1, 0)),
-        (FlagVersion, "overrode", Author("human:ana", 5, "because")),
-    ],
-)
-def test_a_later_releases_further_fields_of_a_part_are_left_out(kind, name, nested):
-    entry = next(entry for entry in ENTRIES if entry["kind"] == kind.kind)
-    part = {**asdict(nested), "of_a_later_release": 1}
-
-    assert nested == getattr(kind.from_entry({**entry, name: part}), name)
 
 
 def test_a_promotion_that_regressed_has_runs_reviews_and_versions():

@@ -35,43 +35,44 @@ def end(status="FAILED", at=LONG_AGO):
     return {EXECUTION: ExecutionEnd(status, at)}
 
 
-@pytest.mark.parametrize("stage", ["speed", "quality", "production"])
-@pytest.mark.parametrize("status", ["TIMED_OUT", "ABORTED", "SUCCEEDED"])
-def test_a_job_of_an_execution_that_has_ended_is_an_orphan(stage, status):
-    assert [job(stage)] == orphaned_jobs([job(stage)], end(status), now=NOW)
-
-
-def test_a_job_that_a_running_execution_waits_for_is_none():
-    assert [] == orphaned_jobs([job()], {}, now=NOW)
-
-
-def test_a_teams_own_job_is_never_an_orphan():
-    assert [] == orphaned_jobs([job(naming.TEAM_STAGE)], end("ABORTED"), now=NOW)
-
-
-@pytest.mark.parametrize(("stage", "orphans"), [("quality", 1), ("production", 0)])
-def test_a_production_job_goes_on_after_its_execution_failed(stage, orphans):
-    assert orphans == len(orphaned_jobs([job(stage)], end("FAILED"), now=NOW))
+ENDED = ("TIMED_OUT", "ABORTED", "SUCCEEDED")
+FORGOTTEN_BY_STEP_FUNCTIONS = {EXECUTION: FORGOTTEN}
 
 
 @pytest.mark.parametrize(
-    ("created", "ended"), [(LONG_AGO + 1, LONG_AGO - 9), (LONG_AGO - 9, LONG_AGO + 1)]
+    ("stage", "created", "ends", "orphan"),
+    [
+        *(("speed", LONG_AGO, end(status), True) for status in ENDED),
+        *(("quality", LONG_AGO, end(status), True) for status in (*ENDED, "FAILED")),
+        *(("production", LONG_AGO, end(status), True) for status in ENDED),
+        ("production", LONG_AGO, end("FAILED"), False),  # the job goes on
+        (naming.TEAM_STAGE, LONG_AGO, end("ABORTED"), False),
+        ("speed", LONG_AGO, {}, False),  # its execution runs
+        ("speed", LONG_AGO, FORGOTTEN_BY_STEP_FUNCTIONS, True),
+        # What is young or ended lately is left to the clean-up by event.
+        ("speed", LONG_AGO + 1, end(at=LONG_AGO - 9), False),
+        ("speed", LONG_AGO - 9, end(at=LONG_AGO + 1), False),
+    ],
 )
-def test_a_young_job_or_a_recent_end_is_left_to_the_clean_up_by_event(created, ended):
-    assert [] == orphaned_jobs([job(created=created)], end(at=ended), now=NOW)
-    assert [job(created=created)] == orphaned_jobs(
-        [job(created=created)], end(at=ended), now=NOW, grace_seconds=0
-    )
+def test_a_job_is_an_orphan_an_hour_after_its_execution_has_ended(stage, created, ends, orphan):
+    one = job(stage, created)
+
+    assert [one] * orphan == orphaned_jobs([one], ends, now=NOW)
 
 
-def test_orphans_are_grouped_by_workload_and_are_by_workload_in_order_of_name():
-    lock = ("v", EXECUTION)
-    left = orphans_by_workload([job()], [("w", EXECUTION), lock], end(), now=NOW)
+@pytest.mark.parametrize(
+    ("ends", "orphan"),
+    [
+        (end("SUCCEEDED"), True),
+        (end(at=LONG_AGO + 1), False),
+        ({}, False),
+        (FORGOTTEN_BY_STEP_FUNCTIONS, True),
+    ],
+)
+def test_a_lock_is_an_orphan_an_hour_after_its_execution_has_ended(ends, orphan):
+    lock = ("w", EXECUTION)
 
-    assert [("v", 0, 1), ("w", 1, 1)] == [
-        (workload, len(one.jobs), len(one.locks)) for workload, one in left.items()
-    ]
-    assert (EXECUTION,) == left["w"].locks
+    assert [lock] * orphan == orphaned_locks([lock], ends, now=NOW)
 
 
 @pytest.mark.parametrize(
@@ -84,21 +85,6 @@ def test_orphans_are_grouped_by_workload_and_are_by_workload_in_order_of_name():
 )
 def test_only_a_trial_that_ended_badly_lacks_its_clean_up(execution, status, lacking):
     assert lacking is lacks_clean_up(execution, ExecutionEnd(status, NOW), "prod")
-
-
-def test_an_execution_that_step_functions_has_forgotten_has_ended():
-    forgotten = {EXECUTION: FORGOTTEN}
-
-    assert [job()] == orphaned_jobs([job()], forgotten, now=NOW)
-    assert [("w", EXECUTION)] == orphaned_locks([("w", EXECUTION)], forgotten, now=NOW)
-
-
-def test_a_lock_is_an_orphan_once_its_execution_has_been_over_for_an_hour():
-    lock = ("w", EXECUTION)
-
-    assert [lock] == orphaned_locks([lock], end("SUCCEEDED"), now=NOW)
-    assert [] == orphaned_locks([lock], end(at=LONG_AGO + 1), now=NOW)
-    assert [] == orphaned_locks([lock], {}, now=NOW)
 
 
 @pytest.mark.parametrize(

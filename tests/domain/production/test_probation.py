@@ -142,13 +142,38 @@ def test_the_baseline_of_another_trials_round_is_a_baseline_of_today():
     assert [(6, "baseline", False)] == orders(probation([run]))
 
 
-def test_earlier_baseline_runs_are_history_where_the_team_gave_none():
-    earlier = [run_of(-n, "baseline", metric=CENTRE + n / 1e4) for n in range(1, 27)]
-    doc = probation_document(trial(history=()), PROMOTION, [], earlier)
-    newest_last = [CENTRE + n / 1e4 for n in range(24, 0, -1)]
+BEFORE = run_of(-1, "baseline")
+NIGHTS = [run_of(-n, "baseline", metric=CENTRE + n / 1e4) for n in range(1, 27)]
+OLDER = {**FINGERPRINT, "code_sha256": "older"}
 
-    assert newest_last == doc["quality"]["history"]
-    assert [BASE_WALL] * 24 == doc["quality"]["history_wall_seconds"]
+
+@pytest.mark.parametrize(
+    ("by_team", "earlier", "history", "walls"),
+    [
+        # The newest 24, the last of them last.
+        ({}, NIGHTS, [CENTRE + n / 1e4 for n in range(24, 0, -1)], [BASE_WALL] * 24),
+        ({"history": [0.9, 0.8]}, [BEFORE], [0.9, 0.8], []),
+        ({"history_wall_seconds": [1.0, 2.0]}, [BEFORE], [CENTRE], [1.0, 2.0]),
+        # What the trial did not measure, or counts itself.
+        ({}, [run_of(-1, "compile")], [], []),
+        ({}, [run_of(-1, "baseline", counts=False)], [], []),
+        ({}, [run_of(-1, "baseline", finished=False, metric=None)], [], []),
+        ({}, [run_of(-1, "baseline", fingerprint=OLDER)], [], []),
+        ({}, [run_of(-1, "baseline", job="of the trial")], [], []),
+    ],
+    ids=[
+        "production's", "the team's", "the team's walls", "candidate", "other machine", "crashed",
+        "other code", "of the trial itself",
+    ],
+)  # fmt: skip
+def test_the_history_is_the_teams_else_of_earlier_baseline_runs(by_team, earlier, history, walls):
+    evidence = trial(history=())
+    evidence["quality"] |= by_team
+    evidence["arms"][0]["runs"][-1]["job"] = "of the trial"
+    doc = probation_document(evidence, PROMOTION, [], earlier)
+    quality = doc["quality"]
+
+    assert (history, walls) == (quality["history"], quality.get("history_wall_seconds", []))
     assert Verdict.CONTINUE == judge(doc).verdict
 
 
@@ -166,36 +191,6 @@ def test_a_guardrail_takes_its_past_from_productions_runs_as_the_first_metric_do
 
     assert [[0.1, 0.3], [0.5]] == [one["history"] for one in quality["guardrails"]]
     assert [0.9] * 20 == quality["history"]
-
-
-def test_a_history_that_the_team_gave_is_left_alone():
-    doc = probation([], earlier=[run_of(-1, "baseline", metric=0.1)])
-
-    assert [0.9] * 20 == doc["quality"]["history"]
-
-
-@pytest.mark.parametrize(
-    "other",
-    [
-        run_of(-1, "compile"),
-        run_of(-1, "baseline", counts=False),
-        run_of(-1, "baseline", finished=False, metric=None),
-        run_of(-1, "baseline", fingerprint={**FINGERPRINT, "code_sha256": "older"}),
-    ],
-    ids=["candidate", "other machine", "crashed", "other code"],
-)
-def test_only_baseline_runs_of_what_the_trial_measured_are_history(other):
-    doc = probation_document(trial(history=()), PROMOTION, [], [other])
-
-    assert [] == doc["quality"]["history"]
-
-
-def test_a_run_of_the_trial_itself_is_not_its_history_too():
-    evidence = trial(history=())
-    run = run_of(-1, "baseline")
-    evidence["arms"][0]["runs"][-1]["job"] = run.job
-
-    assert [] == probation_document(evidence, PROMOTION, [], [run])["quality"]["history"]
 
 
 def crash(number: int) -> ProductionRun:
@@ -278,14 +273,6 @@ def test_runs_of_the_moment_of_the_promotion_are_watched():
     ]
 
 
-def test_walls_that_the_team_gave_stay_beside_productions_metrics():
-    evidence = trial(history=())
-    evidence["quality"]["history_wall_seconds"] = [1.0, 2.0]
-    quality = probation_document(evidence, PROMOTION, [], [run_of(-1, "baseline")])["quality"]
-
-    assert ([CENTRE], [1.0, 2.0]) == (quality["history"], quality["history_wall_seconds"])
-
-
 def test_what_the_judge_never_reads_is_left_out_of_its_evidence():
     large = {"loss_curve": [1], "outcomes": {}, "stage": "quality", "block": 1}
     plain = run_of(1)
@@ -360,7 +347,6 @@ REVERTED = Flag(False, "reverted", "compile", {}, "d2")
 def test_what_follows_from_a_review(state, findings, policy, action, flag):
     transition = flag_transition(on(state), findings, policy)
 
-    assert transition is not None
     assert (action, flag) == (transition.action, parse_flag(transition.value))
     assert transition.reason
 

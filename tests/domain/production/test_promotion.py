@@ -66,7 +66,6 @@ def test_a_promotion_is_of_the_trial_that_measured_it(
 ):
     promotion = standing_promotion(history)
 
-    assert promotion is not None
     assert (trial, candidate, at, since, by_human, len(history)) == (
         promotion.trial, promotion.candidate, promotion.at, promotion.since, promotion.by_human,
         promotion.version,

@@ -30,14 +30,30 @@ def test_a_line_that_both_arms_follow_cancels(arms, slope):
     logs = [5 + slope * place + 0.25 * (arm == "b") for place, arm in enumerate(arms)]
     ratio = ratio_of(points(logs, arms))
 
-    assert ratio is not None
     assert ratio.log == pytest.approx(0.25)
     assert ratio.se == pytest.approx(0, abs=1e-9)
 
 
-@pytest.mark.parametrize("arms", ["", "b", "c", "bc", "bcc", "cccccc", "bbbbbb"])
-def test_too_few_runs_of_either_arm_say_nothing(arms):
-    assert ratio_of(points([1.0, 2.0, 1.5, 1.0, 2.0, 1.7][: len(arms)], arms)) is None
+STEP = "ccbcccccccbc" * 3
+
+
+@pytest.mark.parametrize(
+    ("arms", "logs", "gap", "log"),
+    [
+        *((arms, [1.0, 2.0, 1.5, 1.0, 2.0, 1.7][: len(arms)], 86_400, None)
+          for arms in ("", "b", "c", "bc", "bcc", "cccccc", "bbbbbb")),
+        # More blocks than runs: some have none.
+        ("cbc", [1.0, 1.5, 1.1], 20 * WEEK, None),
+        # At one time there is a level and no line.
+        ("cbc", [1.0, 1.5, 1.1], 0, 0.45),
+        # A step disturbs its own block alone.
+        (STEP, [0.3 * (arm == "b") + 0.5 * (at >= 24) for at, arm in enumerate(STEP)], 86_400, 0.3),
+    ],
+)  # fmt: skip
+def test_the_ratio_of_few_runs_far_apart_at_once_or_around_a_step(arms, logs, gap, log):
+    ratio = ratio_of(points(logs, arms, gap=gap))
+
+    assert log == (ratio and pytest.approx(ratio.log))
 
 
 @pytest.mark.parametrize(
@@ -69,27 +85,6 @@ def test_a_ratio_or_an_error_beyond_ten_is_none(largest, known):
     assert [known] * 3 == [ratio is not None for ratio in found]
 
 
-def test_runs_with_many_weeks_between_say_nothing():
-    """More blocks than runs: some have none."""
-    assert ratio_of(points([1.0, 1.5, 1.1], "cbc", gap=20 * WEEK)) is None
-
-
-def test_runs_at_one_time_have_a_level_and_no_line():
-    ratio = ratio_of(points([1.0, 1.5, 1.1], "cbc", gap=0))
-
-    assert ratio is not None
-    assert ratio.log == pytest.approx(0.45)
-
-
-def test_a_step_disturbs_its_own_block_alone():
-    arms = "ccbcccccccbc" * 3
-    logs = [0.3 * (arm == "b") + 0.5 * (place >= 24) for place, arm in enumerate(arms)]
-    ratio = ratio_of(points(logs, arms))
-
-    assert ratio is not None
-    assert ratio.log == pytest.approx(0.3)
-
-
 @given(
     noise=st.lists(st.floats(-1, 1), min_size=30, max_size=30),
     gap=st.sampled_from([3600.0, WEEK / 2]),
@@ -111,7 +106,6 @@ def test_estimate_and_error_are_those_of_least_squares(noise, gap, slope):
     rest = np.array(logs) - design @ solution
     variance = rest @ rest / (30 - 7) * np.linalg.inv(design.T @ design)[6, 6]
 
-    assert ratio is not None
     assert ratio.log == pytest.approx(solution[6], abs=1e-9)
     widened = stats.t.ppf(0.95, 23) / stats.norm.ppf(0.95)
     assert ratio.se == pytest.approx(widened * math.sqrt(variance), abs=1e-9)
@@ -136,7 +130,5 @@ def test_a_block_has_twelve_runs_and_eight_weeks_at_most(runs, gap, blocks):
     )
     exact, disturbed = (ratio_of(points(one, arms, gap)) for one in (between, within))
 
-    assert exact is not None
-    assert disturbed is not None
     assert (pytest.approx(0.25), pytest.approx(0, abs=1e-9)) == (exact.log, exact.se)
     assert disturbed.se > 0.01

@@ -44,11 +44,9 @@ def test_each_baseline_run_adds_the_evidence_of_a_fall(faster, steps):
 
     first = sum_of(made)
 
-    assert first is not None
     assert first.total == pytest.approx(log / 2 * log * steps / LEAST_ERROR**2)
     assert (NOW if first.total > LIMIT else None) == first.lost_at
     second = speed_sum(first, more, "compile", SPEEDUP, now=NOW + 9)
-    assert second is not None
     assert (2 * first.total, more[17].run) == (pytest.approx(second.total), second.run)
     assert (first.lost_at or NOW + 9) == second.lost_at
 
@@ -60,7 +58,6 @@ def test_above_its_limit_the_sum_says_since_when(total, lost_at):
 
     after = sum_of(neither, SpeedSum(total, "r"))
 
-    assert after is not None
     assert (pytest.approx(total), lost_at) == (after.total, after.lost_at)
 
 
@@ -68,7 +65,6 @@ def test_the_sum_falls_again_where_the_speed_up_is_back_and_is_never_below_nothi
     low = SpeedSum(LIMIT + 1, "r", NOW - 5)
     after = sum_of(runs("ccccccccbccc"), low)
 
-    assert after is not None
     assert (0.0, None) == (after.total, after.lost_at)
 
 
