@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import json
-import logging
 import subprocess
 import sys
 import threading
@@ -17,15 +16,11 @@ from botocore.exceptions import EndpointConnectionError
 from compilegate.domain.flag import Flag
 from compilegate.flags import bounded, reading, resolve
 from compilegate.flags.backoff import Backoff
+from tests.flags.forms import warned
 from tests.flags.ssm import ON, FakeSsm, promoted, refusal
 
 ROOT = Path(__file__).parents[2]
 HASTY = Backoff(seconds=0.0)
-
-
-def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
-    found = [item for item in caplog.records if item.levelno == logging.WARNING]
-    return [item.getMessage() for item in found if item.name == "compilegate.flags"]
 
 
 SHIPPED = json.loads((ROOT / "cdk.json").read_text())["context"]["stage"]
@@ -54,7 +49,7 @@ def test_an_absent_flag_is_the_baseline_and_a_warning_that_names_what_is_not_the
 ) -> None:
     assert {} == resolve("bert-docs", client=FakeSsm(refusal("ParameterNotFound")))
 
-    (warning,) = warnings(caplog)
+    (warning,) = warned(caplog).splitlines()
     assert "/compilegate/prod/workloads/bert-docs/compiler does not exist" in warning
     assert "COMPILEGATE_STAGE" in warning
 
@@ -75,7 +70,7 @@ def test_a_disabled_flag_is_the_baseline_without_a_word(caplog: pytest.LogCaptur
     off = Flag(False, "off")
     for flag in (off, Flag(False, "reverted", "compile", {"compiler": "torch_compile"})):
         assert {} == resolve("bert-docs", client=FakeSsm(flag.to_json()))
-    assert [] == warnings(caplog)
+    assert "" == warned(caplog)
 
 
 @pytest.mark.parametrize(
@@ -106,7 +101,7 @@ def test_any_failure_is_the_baseline_and_a_logged_warning(
 ) -> None:
     assert {} == resolve("bert-docs", client=FakeSsm(answer), backoff=HASTY)
 
-    (warning,) = warnings(caplog)
+    (warning,) = warned(caplog).splitlines()
     assert "training with the baseline" in warning
 
 

@@ -16,7 +16,7 @@ from tests.training.test_launch import BARE
 class Notes:
     """A recorder that notes its calls."""
 
-    def __init__(self, planned=3):
+    def __init__(self, planned):
         self.said, self.steps_done, self.ended, self.resumed = [], 0, [], []
         self._planned = planned
 
@@ -35,13 +35,17 @@ class Notes:
         self.ended.append(numbers)
 
 
-@pytest.fixture
-def steps():
+def steps_of(limit):
     models = SimpleNamespace(
         stop_watching=lambda: None, initial_loss=None, initial_loss_known=True,
         initial_weights=InitialWeights(),
     )  # fmt: skip
-    return Steps(None, Notes(), models, limit=3)
+    return Steps(None, Notes(limit), models, limit=limit)
+
+
+@pytest.fixture
+def steps():
+    return steps_of(3)
 
 
 class Optimizer:
@@ -121,11 +125,7 @@ def test_samples_that_several_models_see_count_once(steps):
 def test_of_two_optimizers_the_first_ones_steps_count_unless_the_other_succeeds_it(
     second, expected
 ):
-    models = SimpleNamespace(
-        stop_watching=lambda: None, initial_loss=None, initial_loss_known=True,
-        initial_weights=InitialWeights(),
-    )  # fmt: skip
-    steps = Steps(None, Notes(9), models, limit=9)
+    steps = steps_of(9)
     weight, other = object(), object()
     optimizers = Optimizer(weight), Optimizer(other if second == "its own weights" else weight)
     for optimizer in (optimizers[0], optimizers[1], optimizers[0], optimizers[1]):

@@ -14,15 +14,8 @@ from compilegate.place import PROJECT
 from tools.verify_aws.__main__ import app
 
 
-class NoStage:
-    """An account without a stack."""
-
-    def aws(self, stage):
-        raise NoStackError(f"There is no stack compilegate-{stage}.")
-
-
-class OthersStage:
-    """An account with a stack that this release cannot use."""
+class Account:
+    """An account with no stack, or with one that this release cannot use."""
 
     def __init__(self, error):
         self.error = error
@@ -31,29 +24,44 @@ class OthersStage:
         raise self.error
 
 
+class Targets(list):
+    """The make targets that were run; ``failing`` is one that fails."""
+
+    def __init__(self):
+        super().__init__()
+        self.failing, self.options = None, []
+
+    def run(self, command, **options):
+        self.append(command[1])
+        self.options.append(options)
+        return subprocess.CompletedProcess(command, int(command[1] == self.failing))
+
+
 @pytest.fixture
 def targets(monkeypatch):
-    """The make targets that were run."""
-    called = []
-
-    def run(command, **options):
-        called.append(command[1])
-        return subprocess.CompletedProcess(command, 0)
-
-    monkeypatch.setattr(subprocess, "run", run)
-    return called
+    made = Targets()
+    monkeypatch.setattr(subprocess, "run", made.run)
+    return made
 
 
-def invoke(*arguments, providers=None):
-    session = Session(providers=providers or NoStage())
-    return CliRunner().invoke(app, list(arguments), obj=session)
+def invoke(*arguments, error=None):
+    providers = Account(error or NoStackError("There is no stack compilegate-prod."))
+    return CliRunner().invoke(app, list(arguments), obj=Session(providers=providers))
 
 
-def test_a_stage_that_was_deployed_here_is_destroyed_whatever_happens(targets) -> None:
-    result = invoke("--deploy", "--yes")
+@pytest.mark.parametrize(("failing", "says"), [(None, ""), ("deploy", "make deploy failed")])
+def test_a_stage_that_was_deployed_here_is_destroyed_whatever_happens(
+    targets, failing, says
+) -> None:
+    """What make prints is no part of the JSON document."""
+    targets.failing = failing
+    result = invoke("--deploy", "--yes", "--json")
 
     assert result.exit_code == 1
+    assert says in result.output
     assert targets == ["deploy", "destroy"]
+    assert {PROJECT} == {options["cwd"] for options in targets.options}
+    assert None not in [options.get("stdout") for options in targets.options]
 
 
 @pytest.mark.parametrize(
@@ -65,7 +73,7 @@ def test_a_stage_that_was_deployed_here_is_destroyed_whatever_happens(targets) -
     ids=["another release", "being created"],
 )
 def test_a_stack_that_is_there_is_neither_updated_nor_destroyed(targets, error) -> None:
-    result = invoke("--deploy", "--yes", providers=OthersStage(error))
+    result = invoke("--deploy", "--yes", error=error)
 
     assert result.exit_code == 1
     assert str(error) in " ".join(result.output.split())
@@ -97,20 +105,6 @@ def test_what_make_deploys_is_said_by_the_checkout_not_by_the_shells_folder(
     assert "--stage" in result.output
 
 
-def test_what_make_prints_is_no_part_of_the_json_document(monkeypatch) -> None:
-    streams = []
-
-    def run(command, **options):
-        streams.append(options.get("stdout"))
-        return subprocess.CompletedProcess(command, 0)
-
-    monkeypatch.setattr(subprocess, "run", run)
-    invoke("--deploy", "--yes", "--json")
-
-    assert len(streams) == 2
-    assert None not in streams
-
-
 @pytest.mark.parametrize(
     ("arguments", "exit_code", "word"),
     [
@@ -127,18 +121,3 @@ def test_nothing_is_deployed_unasked(targets, arguments, exit_code, word) -> Non
     assert result.exit_code == exit_code, result.output
     assert word in result.output
     assert not targets
-
-
-def test_a_deployment_that_fails_is_removed_and_said(monkeypatch) -> None:
-    called = []
-
-    def run(command, **options):
-        called.append((command[1], options["cwd"]))
-        return subprocess.CompletedProcess(command, int(command[1] == "deploy"))
-
-    monkeypatch.setattr(subprocess, "run", run)
-    result = invoke("--deploy", "--yes")
-
-    assert result.exit_code == 1
-    assert "make deploy failed" in result.output
-    assert called == [("deploy", PROJECT), ("destroy", PROJECT)]
