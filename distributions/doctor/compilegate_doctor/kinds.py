@@ -105,7 +105,7 @@ class Kinds:
         }  # fmt: skip
         self._forwards = set(models.bodies)
         self._function_depth = 0
-        self._block(source.tree.body, {})
+        self._block(source.tree.body, dict.fromkeys(models.of_trainers, Kind.HOST))
 
     def of(self, node: ast.AST) -> Kind | None:
         """The kind of an expression."""

@@ -14,6 +14,7 @@ from compilegate_doctor.syntax import (
     Function,
     argument,
     called,
+    calls_in,
     dotted,
     texts,
 )
@@ -59,7 +60,7 @@ def _trains(script: Script, call: ast.Call) -> bool:
     if synthetic or (names and _first_batch_only(script, names[0])):
         return False
     function = script.function_of(call)
-    if function is not None and script.steps.is_evaluation(function):
+    if _set_aside(script, call):
         return False
     if function is not None:
         names.append(function.name)
@@ -75,6 +76,14 @@ def _trains(script: Script, call: ast.Call) -> bool:
         name in set(texts(loop.iter)) for loop in script.steps.loops
         if isinstance(loop, LOOPS) and not isinstance(loop, ast.While) for name in names[:1]
     )  # fmt: skip
+
+
+def _set_aside(script: Script, call: ast.Call) -> bool:
+    """Whether it is for one kind of data set of several, or in a function that does not train."""
+    tests = [one.test for one in script.parents_of(call) if isinstance(one, ast.If)]
+    function = script.function_of(call)
+    looks = function is not None and script.steps.is_evaluation(function)
+    return looks or any(called(one) == "isinstance" for test in tests for one in calls_in(test))
 
 
 def divides(script: Script, loader: Loader) -> bool:

@@ -76,7 +76,17 @@ class Models:
             if called(call) == "register_buffer" and call.args
             and not isinstance(call.args[-1], ast.Constant)
         }  # fmt: skip
-        return parameters | buffers
+        return (parameters | buffers) - self.of_trainers
+
+    @cached_property
+    def of_trainers(self) -> set[str]:
+        """Buffers of a class that trains a model itself: nothing places them on the device."""
+        return {
+            f"self.{constant(call.args[0])}" for holder in self._classes.values()
+            if "backward" in (names := {called(call) for call in _calls(holder)})
+            for call in _calls(holder) if called(call) == "register_buffer" and call.args
+            and names.isdisjoint(("to", "cuda"))
+        }  # fmt: skip
 
     def is_layer(self, call: ast.Call) -> bool:
         """Whether a call runs a module or a function of ``torch.nn.functional``."""
@@ -218,6 +228,10 @@ class Models:
                 yield from in_scope(child)
         for name in ("body", "orelse", "finalbody"):
             yield from self._block(getattr(statement, name, []), off)
+
+
+def _calls(node: ast.AST) -> list[ast.Call]:
+    return [inner for inner in ast.walk(node) if isinstance(inner, ast.Call)]
 
 
 def _computes(forward: Function) -> bool:

@@ -199,17 +199,17 @@ class Steps:
                 yield from self._branch(statement, alone=not self._makes_a_step(others))
             else:
                 yield from self._statement(statement)
-            if isinstance(statement, ast.If) and self._leaves_usually(statement):
+            if isinstance(statement, ast.If) and self._leaves_usually(statement, statements[-1]):
                 return
 
-    def _leaves_usually(self, branch: ast.If) -> bool:
-        """Whether most steps end here: ``step % 10``, ``if not self.saves: return``."""
+    def _leaves_usually(self, branch: ast.If, end: ast.stmt) -> bool:
+        """Whether most steps end here: ``step % 10``, ``if not self.saves: return``, no error."""
         last, test = branch.body[-1], branch.test
         if not isinstance(last, ast.Continue | ast.Return):
             return False
         off = isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not)
         switch = off and isinstance(last, ast.Return) and self.guards.decided(test) is not False
-        return switch or self.guards.skips_most(test)
+        return switch or isinstance(end, ast.Raise) or self.guards.skips_most(test)
 
     def _statement(self, node: ast.stmt) -> Iterator[ast.AST]:
         if isinstance(node, SCOPES):

@@ -17,6 +17,10 @@ from compilegate_doctor.words import MODEL
 FETCHES = ("item", "tolist")
 TO_NUMBER = ("float", "int", "bool")
 CHANGING = ("nonzero", "masked_select", "unique", "unique_consecutive", "bincount", "argwhere")
+# What gives a single value, which a condition can ask for.
+ASKS = ("any", "all", "isnan", "isinf", "isfinite", "isclose", "sum", "mean", "max", "min", "norm",
+        "count_nonzero", "eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or",
+        "logical_not", "rand", "randint", "bernoulli")  # fmt: skip
 RANDOM = ("random.", "numpy.random.")
 # Modules that change samples while they are loaded.
 AUGMENTS = re.compile(r"^Random[A-Z\d]|(Crop|Flip|Jitter|Augment(er|ation)?)$")
@@ -46,6 +50,7 @@ def _asks_value(script: Script, test: ast.expr, depth: int = 0) -> bool:
         made = [
             node.value for node in ast.walk(around or script.tree)
             if isinstance(node, ast.Assign) and dotted(node.targets[0]) == test.id
+            and node.lineno < test.lineno
         ]  # fmt: skip
         return any(_asks_value(script, item, depth + 1) for item in made)
     if isinstance(test, ast.Call) and script.steps.targets(test):
@@ -54,7 +59,7 @@ def _asks_value(script: Script, test: ast.expr, depth: int = 0) -> bool:
             and _asks_value(script, node.value, depth + 1)
             for function in script.steps.targets(test) for node in in_scope(function)
         )  # fmt: skip
-    return isinstance(test, ast.Call | ast.Compare)
+    return isinstance(test, ast.Compare) or (isinstance(test, ast.Call) and called(test) in ASKS)
 
 
 def fetch_in_model(script: Script) -> Iterator[Hit]:

@@ -89,7 +89,8 @@ def _collators(script: Script) -> Iterator[Hit]:
     for call in script.calls:
         if called(call) in COLLATORS:
             value = script.options.value(argument(call, 1, "padding"))
-            if value != "max_length" and not _multiple(script, call):
+            stands_in = isinstance(script.parents[call], ast.IfExp)  # what a library does without
+            if value != "max_length" and not stands_in and not _multiple(script, call):
                 yield Hit(call, f"{called(call)} pads each batch to its own longest sample")
 
 
@@ -140,7 +141,9 @@ def ragged_last_batch(script: Script) -> Iterator[Hit]:
     private = any(called(call).startswith("make_private") for call in script.calls)
     for loader in training_loaders(script):
         drop_last = loader.keywords.get("drop_last")
-        single = script.options.value(loader.keywords.get("batch_size")) in (1, None)
+        single = loader.lacks("batch_size") or (
+            script.options.value(loader.keywords.get("batch_size")) in (1, None)
+        )
         sampler = loader.keywords.get("sampler")
         drawn = isinstance(sampler, ast.Call) and keyword(sampler, "num_samples") is not None
         fixed = "batch_sampler" in loader.keywords or single or drawn or divides(script, loader)

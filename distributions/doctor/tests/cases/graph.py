@@ -48,7 +48,7 @@ CASES = {
             model("y, pad = self.padded(y)\nif pad > 0:\n    y = y * 2",
                   after="\n    def padded(self, y):\n        return y, y.shape[1] - 2\n"),
             model("assert y.sum() == y.sum(), 'not a number'"),
-            model("if mask:\n    y = y + mask.mean()"),
+            model("if mask:\n    mask = mask.unsqueeze(1)\n    y = y + mask.mean()"),
             model("if self.training or (y > 0).any():\n    y = y * 2"),
             model("if y.type() == x.type():\n    y = y * 2"),
             model("y = self.cut(y, 9)", after="\n    def cut(self, y, most):\n"

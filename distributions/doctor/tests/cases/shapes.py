@@ -104,6 +104,9 @@ CASES = {
             loop("pass", after="train_loader = DataLoader(data, 8, shuffle=True, drop_last=True)"),
             loop("pass", after="eval_loader = DataLoader(data, batch_size=8)"),
             loop("pass", after="train_loader = DataLoader(MNIST('x'), batch_size=50)"),
+            loop("pass", after="train_loader = DataLoader(data, shuffle=True)"),
+            loop("pass", after="if isinstance(data, IterableDataset):\n"
+                 "    train_loader = DataLoader(data, batch_size=8)"),
             loop("pass", after="""
                 def draw(net):
                     net.eval()

@@ -77,6 +77,12 @@ while True:
             loop("if visible and not held_out: total += loss.item()"),
             loop("keep(loss)", after="def keep(loss):\n    if not store.path:\n        return\n"
                  "    history.append(loss.item())"),
+            loop("keep(loss)", after="def keep(loss):\n    if fine(loss):\n        return\n"
+                 "    raise ValueError(loss.item())"),
+            "import torch\nclass Run(torch.nn.Module):\n    def __init__(self):\n"
+            "        self.register_buffer('steps', torch.zeros(1))\n    def step(self):\n"
+            "        for x in self.data:\n            self.model(x).sum().backward()\n"
+            "            self.optimizer.step()\n            seen(int(self.steps.item()))",
             loop("generator = data_generator(args)\nif generator().index > 3: total += 1"),
             loop("if divisible_by(step, 100): total += loss.item()"),
             loop("if args.noisy: total += loss.item()"),
