@@ -259,6 +259,7 @@ READ = frozenset({
     "numerics", "initial_loss", "initial_weights_sha256", "final_weights_sha256",
     "final_start_sha256", "peak_memory_gib", "reason", "wall_seconds", "steps", "seconds",
     "full_run_steps", "examining", "profile", "process_seconds", "evaluations",
+    "compile_bundle",
 })  # fmt: skip
 logger = logging.getLogger("compilegate")
 

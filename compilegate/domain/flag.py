@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from compilegate.domain.errors import InvalidEvidenceError, InvalidInputError
+from compilegate.domain.expected import Form
 from compilegate.domain.fields import Fields
+from compilegate.domain.optional import map_optional
 from compilegate.domain.outside import once
 
 STATES = ("off", "probation", "permanent", "reverted", "stale")
@@ -16,6 +19,7 @@ STATES = ("off", "probation", "permanent", "reverted", "stale")
 NEVER_ON = ("off", "reverted")
 MAX_BYTES = 4096
 FIX = "set it through compilegate"
+DIGEST = Form(re.compile("[0-9a-f]{64}"), "is no SHA-256 in hexadecimal digits", FIX)
 OVERRIDE_KEYS = (
     "compiler", "compile_mode", "batch_size", "learning_rate", "precision", "instance_type",
     "instance_count", "distribution", "entry_point", "hyperparameters", "framework",
@@ -35,13 +39,24 @@ class Layer:
 
 
 @dataclass(frozen=True)
+class CompileBundle:
+    """Code that a run of the candidate compiled in the trial: its manifest's key, and its digest.
+
+    Production restores exactly this one (training/compilegate_runtime/compile_bundle.py).
+    """
+
+    place: str
+    sha256: str
+
+
+@dataclass(frozen=True)
 class Flag:
     """Whether production trains with a candidate's overrides; ``since`` is UTC, ISO 8601.
 
     ``holdback`` is the share of a team's jobs that stay on the baseline once it is permanent, None
     where an earlier release has written the flag. ``layers`` are what a stack (planning/plan.py)
     consists of, the bottom first; ``overrides`` are all of theirs together. It is empty where one
-    candidate alone is on.
+    candidate alone is on. ``compile_bundle`` is there where the trial recorded one.
     """
 
     enabled: bool
@@ -52,14 +67,16 @@ class Flag:
     since: str | None = None
     holdback: float | None = None
     layers: tuple[Layer, ...] = ()
+    compile_bundle: CompileBundle | None = None
 
     def to_json(self) -> str:
         """The parameter's value; raises InvalidInputError above 4 KB."""
         document = {"schema": 1, **asdict(self)}
         if self.holdback is None:
             del document["holdback"]
-        if not self.layers:
-            del document["layers"]
+        for name in ("layers", "compile_bundle"):
+            if not document[name]:
+                del document[name]
         text = json.dumps(document, sort_keys=True)
         if len(text.encode()) > MAX_BYTES:
             raise InvalidInputError(
@@ -69,6 +86,16 @@ class Flag:
 
 
 OFF = Flag(enabled=False, state="off")
+
+
+def with_bundle(flag: Flag, bundle: CompileBundle | None) -> Flag:
+    """The flag with the bundle, without it where the parameter would not hold both."""
+    named = replace(flag, compile_bundle=bundle)
+    try:
+        named.to_json()
+    except InvalidInputError:
+        return flag
+    return named
 
 
 def parse_flag(text: str | None) -> Flag:
@@ -101,5 +128,11 @@ def parse_flag(text: str | None) -> Flag:
                 speedup=layer.number("speedup", "times what was on", above=0.0),
             )
             for layer in fields.sections("layers")
+        ),
+        compile_bundle=map_optional(
+            fields.optional_section("compile_bundle"),
+            lambda bundle: CompileBundle(
+                place=bundle.text("place"), sha256=bundle.text("sha256", form=DIGEST)
+            ),
         ),
     )

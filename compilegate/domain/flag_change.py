@@ -55,8 +55,8 @@ def changes_nothing(change: FlagVersion, versions: Versions) -> bool:
     now, new = flag_of(versions), change.flag
     if not new.enabled and not now.enabled and new.state == OFF.state:
         return True
-    kept = (now.state, now.holdback) == (new.state, new.holdback)
-    return kept and _effect(now) == _effect(new)
+    kept = [(one.state, one.holdback, one.compile_bundle) for one in (now, new)]
+    return kept[0] == kept[1] and _effect(now) == _effect(new)
 
 
 def held_by(change: FlagVersion, versions: Versions) -> FlagVersion | None:

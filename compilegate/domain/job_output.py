@@ -30,6 +30,11 @@ COLD = re.compile(r"evidence/cold/([a-z0-9-]{1,64})/summary\.json")
 FULL = "evidence/summary.json"
 # A whole run among those of a job of pairs, by its place in the job.
 PAIRED = re.compile(r"evidence/run-([0-9]{1,2})/([a-z0-9-]{1,64})/summary\.json")
+# What is kept of a bundle of compiled code that a run left, or was to restore.
+BUNDLE_KEYS = (
+    "state", "sha256", "bytes", "ranks", "restored", "differs", "cache_hits", "cache_misses",
+    "seconds",
+)  # fmt: skip
 CURVE_POINTS = 200
 SUMMARY = "summary.json"
 STEPS = "steps.jsonl"
@@ -232,6 +237,9 @@ def quality_run(output: JobOutput, *, job: str, quality: Quality, name: str = FU
         record["evaluations"] = evaluations.get(metric)
     if finished and summary.get("examining") is True:
         record["examining"] = True
+    bundle = summary.get("compile_bundle")
+    if isinstance(bundle, Mapping):
+        record["compile_bundle"] = {key: bundle[key] for key in BUNDLE_KEYS if key in bundle}
     outcomes = summary.get("outcomes")
     kept = outcomes_document(outcomes.get(metric)) if isinstance(outcomes, Mapping) else None
     if kept is not None:

@@ -62,6 +62,8 @@ NO_CHECKPOINTS = "none"
 COMPILE_CACHE_PATH = f"{CHECKPOINT_PATH}/compile-cache"
 # What is kept of torch.compile's cache between jobs; while a job runs, it works in a local folder.
 INDUCTOR_CACHE_PATH = f"{COMPILE_CACHE_PATH}/inductor"
+# Beside it, bundles of compiled code that flags name by the digests of their manifests.
+COMPILE_BUNDLES = "bundles"
 RUNTIME_PACKAGE = "compilegate_runtime"
 # Comes with the recorder: the entry point of scripts that know nothing of Compilegate.
 LAUNCHER = "launch.py"

@@ -7,7 +7,15 @@ import json
 import pytest
 
 from compilegate.domain.errors import InvalidInputError
-from compilegate.domain.flag import OFF, STATES, Flag, parse_flag
+from compilegate.domain.flag import (
+    MAX_BYTES,
+    OFF,
+    STATES,
+    CompileBundle,
+    Flag,
+    parse_flag,
+    with_bundle,
+)
 
 
 def test_a_flag_reads_back_as_itself():
@@ -74,3 +82,36 @@ def test_a_flag_above_the_parameters_size_is_refused():
     assert 4090 < len(written(fits)) <= 4096
     with pytest.raises(InvalidInputError, match="4096 bytes"):
         written(fits + 1)
+
+
+BUNDLE = CompileBundle("compile-cache/bert-docs/bundles/" + "a" * 64 + ".json", "a" * 64)
+
+
+def test_a_bundle_reads_back_as_itself_and_is_left_out_where_there_is_none():
+    flag = with_bundle(Flag(True, "probation", "compile"), BUNDLE)
+
+    assert flag == parse_flag(flag.to_json())
+    assert "compile_bundle" not in json.loads(OFF.to_json())
+
+
+@pytest.mark.parametrize(
+    "bundle",
+    [
+        {"sha256": "a" * 64},
+        {"place": "p", "sha256": "../secret"},
+        {"place": "p", "sha256": "A" * 64},
+        "a" * 64,
+        [],
+    ],
+)
+def test_a_bundle_without_place_or_digest_makes_a_flag_malformed(bundle):
+    document = {"schema": 1, "enabled": False, "state": "off", "compile_bundle": bundle}
+    with pytest.raises(InvalidInputError):
+        parse_flag(json.dumps(document))
+
+
+def test_a_flag_that_has_no_room_for_a_bundle_goes_without():
+    room = MAX_BYTES - len(Flag(True, "probation", "compile").to_json()) - 100
+    full = Flag(True, "probation", "compile", {"image": "i" * room})
+
+    assert full == with_bundle(full, BUNDLE)

@@ -165,3 +165,12 @@ def test_the_words_are_the_deployment_s() -> None:
     assert set(names.OWN_HYPERPARAMETERS) == set(document.OWN_HYPERPARAMETERS)
     assert set(deployed.OVERRIDE_KEYS) <= set(document._CHECKS)
     assert set(arm._KEYS) == set(document._CHECKS)
+
+
+def test_a_flag_that_names_a_bundle_is_read_as_one_without():
+    bundle = deployed.CompileBundle(f"compile-cache/x/bundles/{'a' * 64}.json", "a" * 64)
+    plain = deployed.Flag(True, "probation", "compile", {"compiler": "torch_compile"}, "d1")
+    named = deployed.with_bundle(plain, bundle)
+
+    assert "compile_bundle" in json.loads(named.to_json())
+    assert document.read(plain.to_json()) == document.read(named.to_json())

@@ -198,3 +198,77 @@ def test_a_trial_that_began_after_the_revert_turns_it_on_again(services: Any) ->
     acquire_lock(EVENT, services=services)
 
     assert applied(event, services)["enabled"]
+
+
+def left_bundle(services: Any, *runs: Any, arm: str = "compile") -> None:
+    """The trial's evidence: full runs of an arm with what each left of compiled code."""
+    records = [
+        {"stage": "quality", "finished": True, **({"compile_bundle": run} if run else {})}
+        for run in runs
+    ]
+    document = {"schema": 1, "arms": [{"name": arm, "runs": records}]}
+    services.store.put(naming.record_key("bert-docs", TRIAL, "evidence"), to_json(document))
+
+
+def saved(digit: str, state: str = "saved") -> dict[str, Any]:
+    return {"state": state, "sha256": digit * 64, "bytes": 9, "ranks": 1}
+
+
+def test_the_flag_names_the_bundle_that_the_candidates_latest_run_left(services: Any) -> None:
+    left_bundle(services, saved("a"), saved("b"), None)
+    apply_flag(decide(services, "promote", "enable"), services=services)
+
+    digest = "b" * 64
+    assert {
+        "place": f"compile-cache/bert-docs/bundles/{digest}.json", "sha256": digest,
+    } == json.loads(services.flags.read(FLAG))["compile_bundle"]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("arm", "run"),
+    [
+        ("compile", None),
+        ("compile", saved("a", "restored")),
+        ("compile", {"state": "saved"}),
+        ("compile", {"state": "saved", "sha256": "../../other"}),
+        ("baseline", saved("a")),
+    ],
+)
+def test_a_flag_names_no_bundle_that_no_run_of_the_candidate_recorded(
+    services: Any, arm: str, run: Any
+) -> None:
+    left_bundle(services, run, arm=arm)
+    apply_flag(decide(services, "promote", "enable"), services=services)
+
+    assert "compile_bundle" not in json.loads(services.flags.read(FLAG))
+
+
+def test_a_run_that_did_not_finish_leaves_nothing_for_the_flag(services: Any) -> None:
+    left_bundle(services, saved("a"))
+    key = naming.record_key("bert-docs", TRIAL, "evidence")
+    evidence = json.loads(services.store.get(key))
+    evidence["arms"][0]["runs"][0]["finished"] = False
+    services.store.put(key, to_json(evidence))
+    apply_flag(decide(services, "promote", "enable"), services=services)
+
+    assert "compile_bundle" not in json.loads(services.flags.read(FLAG))
+
+
+def test_another_bundle_is_a_change_of_the_flag(services: Any) -> None:
+    left_bundle(services, saved("a"))
+    event = decide(services, "promote", "enable")
+    apply_flag(event, services=services)
+    left_bundle(services, saved("b"))
+    change_flag(
+        "bert-docs",
+        replace(
+            flag_change("enable"),
+            value=json.dumps({
+                **json.loads(services.flags.read(FLAG)),
+                "compile_bundle": {"place": "p", "sha256": "b" * 64},
+            }),
+        ),
+        services=services,
+    )  # fmt: skip
+
+    assert "b" * 64 == json.loads(services.flags.read(FLAG))["compile_bundle"]["sha256"]

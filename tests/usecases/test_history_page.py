@@ -465,3 +465,15 @@ def test_a_browser_draws_every_chart_readably_at_every_size(
     with browser(tmp_path / "profile") as chromium:
         assert_readable(chromium, page)
         assert charts == chromium.run("document.querySelectorAll('figure.chart').length")
+
+
+def test_a_run_that_was_to_restore_compiled_code_and_did_not_says_so(services: Any) -> None:
+    promote(services)
+    for number, state in enumerate(("restored", "stale"), 1):
+        record(services, number, details={"compile_bundle": {"sha256": "a" * 64, "state": state}})
+    _, document = page_of(services)
+    texts = [one["text"] for one in document["events"] if "compiled anew" in one["text"]]
+
+    assert ["restored", "stale"] == [one["compile_bundle"]["state"] for one in document["runs"]]
+    (text,) = texts
+    assert "(stale)" in text

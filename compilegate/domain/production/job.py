@@ -9,6 +9,7 @@ from typing import Any
 from compilegate.domain import naming
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.facts import Facts
+from compilegate.domain.flag import CompileBundle, parse_flag
 from compilegate.domain.planning.arms import ArmPlan
 from compilegate.domain.production.arm import baseline_arm, on_machines, with_overrides
 from compilegate.domain.production.attempts import Attempt
@@ -50,6 +51,17 @@ class RunJobs:
         except InvalidInputError:  # prices may have changed since the request was built
             return None
 
+    def compile_bundle(self, begun: BegunRun, attempt: Attempt) -> CompileBundle | None:
+        """What the attempt is to restore: that of the flag as the run has read and follows it.
+
+        A trial's own run starts as the trial's others do. Of a spot job's checkpoint folder no
+        other job has a file.
+        """
+        follows = attempt.as_chosen and begun.overrides and not begun.canary
+        if not follows or self.trained.workload.training.spot:
+            return None
+        return parse_flag(begun.flag).compile_bundle
+
     def request(self, begun: BegunRun, attempt: Attempt) -> dict[str, Any]:
         """The complete request of an attempt, which SageMaker would take.
 
@@ -63,6 +75,8 @@ class RunJobs:
             "COMPILEGATE_ARM": arm.name,
             "COMPILEGATE_WHY": attempt.why(begun),
         }
+        if bundle := self.compile_bundle(begun, attempt):
+            variables["COMPILEGATE_COMPILE_BUNDLE"] = bundle.sha256
         tags = {**begun.tags} if chosen else {}
         if decision_id:
             variables["COMPILEGATE_DECISION_ID"] = decision_id

@@ -25,6 +25,10 @@ from compilegate.domain.workload.model import BASELINE, Workload
 TIMEOUT = "States.Timeout"
 # Status of a run that gave up waiting for capacity, beside SageMaker's own.
 NOT_RUN = "NotRun"
+# What came of the bundle of compiled code that a job was to restore
+# (training/compilegate_runtime/compile_bundle.py); the last where its record does not say.
+RESTORED, NOT_RECORDED = "restored", "not_recorded"
+BUNDLE_STATES = (RESTORED, "absent", "mismatch", "stale", "rank_failed", "pending")
 # What the TRAIN machine does next.
 REVIEW, RERUN, WAIT, FAILED, END = "review", "rerun", "wait", "failed", "end"
 
@@ -148,6 +152,11 @@ def attempt_run(ended: EndedAttempt, *, gave_up: str = "") -> ProductionRun:
     billable = billable_seconds(ended.described)
     price = ended.jobs.usd_per_hour(begun, attempt)
     own_type = begun.overrides.get("instance_type") if chosen else None
+    bundle, details = ended.jobs.compile_bundle(begun, attempt), dict[str, Any]()
+    if bundle:  # beside the result: what came of it says nothing of the arm
+        state = (result.get("compile_bundle") or {}).get("state")
+        said = state if state in BUNDLE_STATES else NOT_RECORDED
+        details["compile_bundle"] = {"sha256": bundle.sha256, "state": said}
     return ProductionRun(
         run=begun.run,
         job=ended.reported.job,
@@ -173,6 +182,7 @@ def attempt_run(ended: EndedAttempt, *, gave_up: str = "") -> ProductionRun:
             "spec_key": begun.spec_key,
             "overrides": dict(begun.overrides) if chosen else {},
             "model": (ended.described.get("ModelArtifacts") or {}).get("S3ModelArtifacts"),
+            **details,
         },
         at=ended.now,
     )

@@ -18,9 +18,11 @@ from functools import cached_property
 from operator import attrgetter
 from typing import Any
 
+from compilegate.domain import naming
 from compilegate.domain.decision import CANARY, SHADOW
 from compilegate.domain.economics import WEEKS_PER_YEAR
 from compilegate.domain.errors import InvalidEvidenceError
+from compilegate.domain.flag import DIGEST, CompileBundle
 from compilegate.domain.judging.evidence import TRIAL, Arm, Evidence, FullRun, SpeedRun, TrialPlan
 from compilegate.domain.judging.evidence_file import read_evidence, read_run
 from compilegate.domain.judging.validity import alike_but_for_time
@@ -38,6 +40,9 @@ from compilegate.domain.workload.model import BASELINE, Policy, Workload
 #
 # A run that cannot be read stays a record: nothing that a job left is lost, and the trial is
 # invalid.
+
+# Of a run's ``compile_bundle`` (training/compilegate_runtime/compile_bundle.py).
+SAVED = "saved"
 
 # One run, and the name of its arm.
 ArmRun = tuple[str, SpeedRun | FullRun]
@@ -120,6 +125,19 @@ def read_records(document: Mapping[str, Any] | None) -> TrialRecords:
                 by_job[job] = own.with_run(str(arm["name"]), record, path)
     lost, waited = (tuple(plan.get(name, ())) for name in ("lost_rounds", "waited_rounds"))
     return TrialRecords(tuple(by_job.values()), lost, waited, document.get("equivalence"))
+
+
+def saved_bundle(evidence: Mapping[str, Any], arm: str, workload: str) -> CompileBundle | None:
+    """The bundle of compiled code that the arm's latest run left, None where none left one."""
+    runs = [run for one in evidence.get("arms", ()) if one["name"] == arm for run in one["runs"]]
+    for run in reversed(runs):
+        bundle = run.get("compile_bundle") or {}
+        digest = str(bundle.get("sha256"))
+        saved = run.get("finished") is True and bundle.get("state") == SAVED
+        if saved and DIGEST.pattern.fullmatch(digest):
+            folder = f"{naming.compile_cache_prefix(workload)}{naming.COMPILE_BUNDLES}"
+            return CompileBundle(f"{folder}/{digest}.json", digest)
+    return None
 
 
 @dataclass(frozen=True)

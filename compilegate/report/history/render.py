@@ -107,6 +107,7 @@ def _document(view: HistoryView, happened: Timeline) -> dict[str, Any]:
                 "usd": run.usd, "started_at": run.started_at, "flag_state": state.state,
                 "scheduled": run.details.get("scheduled"), "injected_fault": view.fault_of(run),
                 "launched_by": run.launched_by, "reason": run.reason,
+                "compile_bundle": run.details.get("compile_bundle"),
             }
             for place, (run, state) in enumerate(runs, skipped + 1)
         ],

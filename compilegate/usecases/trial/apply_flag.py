@@ -12,7 +12,7 @@ from typing import Any
 from compilegate.domain.codec import write
 from compilegate.domain.decision import Decision, FlagAction, Verdict
 from compilegate.domain.errors import InvalidEvidenceError, NotFoundError
-from compilegate.domain.flag import Flag, Layer
+from compilegate.domain.flag import Flag, Layer, with_bundle
 from compilegate.domain.flag_change import EVALUATE
 from compilegate.domain.judging.evidence_file import read_evidence, recorded_spend
 from compilegate.domain.judging.whole_job import measured_spreads
@@ -21,6 +21,7 @@ from compilegate.domain.planning.arms import promoted
 from compilegate.domain.records.flags import FlagVersion
 from compilegate.domain.records.trials import FlagOutcome, GivenAnswer, TrialDecided, TrialStarted
 from compilegate.domain.spreads import Measured
+from compilegate.domain.trial.evidence import saved_bundle
 from compilegate.ports import Services
 from compilegate.usecases.flag.approval import approval_of, needs_approval
 from compilegate.usecases.flag.change_flag import Changed, change_flag, flag_versions, latest_flag
@@ -145,12 +146,14 @@ def _decided_flag(decision: Decision, trial: Trial, services: Services) -> Flag:
         )
     plan = load_plan(services.store, trial)
     name, decided = decision.candidate, decision.decision_id
+    evidence = find_record(services.store, trial, "evidence") or {}
+    bundle = saved_bundle(evidence, name, trial.workload)
     flag, gain = promoted(plan.arm(name), plan.baseline, decision_id=decided), decision.layer
     if not (plan.stands_on and gain and decision.speedup):
-        return flag
+        return with_bundle(flag, bundle)
     below = flag_versions(trial.workload, services)[plan.stands_on - 1].flag
     # What one candidate alone has gained, as this trial has measured it.
     alone = decision.speedup.estimate / gain.estimate
     first = Layer(gain.on, below.decision_id or decided, round(alone, SIGNIFICANT))
     layer = Layer(name, decided, round(gain.estimate, SIGNIFICANT))
-    return replace(flag, layers=(*(below.layers or (first,)), layer))
+    return with_bundle(replace(flag, layers=(*(below.layers or (first,)), layer)), bundle)
