@@ -19,33 +19,12 @@ from tests.recipes import page
 SENT: list[dict[str, Any]] = []
 
 
-class Recording(SimpleNamespace):
-    """Stands in for the SDK's estimator, ModelTrainer, Compute and SourceCode, and for a client."""
-
-    def fit(self, *_: Any, **__: Any) -> None:
-        SENT.append(vars(self))
-
-    train = fit
-
-    def model_copy(self, *, update: dict[str, Any]) -> Recording:
-        return Recording(**{**vars(self), **update})
-
-
 @pytest.fixture
 def example(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], dict[str, Any]]:
-    """Runs a block, with a flag that is on and an SDK that records."""
-    modules = {
-        "sagemaker.huggingface": {"HuggingFace": Recording},
-        "sagemaker.train": {"ModelTrainer": Recording},
-        "sagemaker.train.configs": dict.fromkeys(
-            ("Compute", "OutputDataConfig", "SourceCode", "StoppingCondition"), Recording
-        ),
-        "boto3": {"client": lambda service: SimpleNamespace(create_training_job=_create)},
-    }
-    for name, members in modules.items():
-        stub = ModuleType(name)
-        vars(stub).update(members)
-        monkeypatch.setitem(sys.modules, name, stub)
+    """Runs a block, with a flag that is on and a client that records."""
+    boto3 = ModuleType("boto3")
+    vars(boto3)["client"] = lambda service: SimpleNamespace(create_training_job=_create)
+    monkeypatch.setitem(sys.modules, "boto3", boto3)
     ssm = promoted(compiler="torch_compile", batch_size=48, instance_type="ml.p4d.24xlarge")
     monkeypatch.setattr(reading, "client_of", lambda _: ssm)
     for variable in (*reading.ARM_VARIABLES, reading.STAGE_VARIABLE, "RANK"):
@@ -60,27 +39,6 @@ def example(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], dict[str, Any]]:
 def _create(**request: Any) -> dict[str, Any]:
     SENT.append(request)
     return {}
-
-
-def test_the_estimator_gets_the_flag_s_job(example):
-    example(*page.ESTIMATOR)
-
-    (sent,) = SENT
-    assert (48, "compile") == (
-        sent["hyperparameters"]["batch_size"],
-        sent["hyperparameters"]["arm"],
-    )
-    assert ("ml.p4d.24xlarge", 21600) == (sent["instance_type"], sent["max_run"])
-
-
-def test_the_model_trainer_gets_the_flag_s_job_with_the_sdk_s_own_objects(example):
-    """As sagemaker 3.27 does it: its objects are copied by ``model_copy``."""
-    namespace = example(*page.MODEL_TRAINER)
-
-    (sent,) = SENT
-    assert 48 == sent["hyperparameters"]["batch_size"]
-    assert Recording(instance_type="ml.p4d.24xlarge", instance_count=1) == sent["compute"]
-    assert "launch.py" == namespace["arguments"]["source_code"].entry_script
 
 
 @pytest.mark.parametrize("words", [page.REQUEST, page.STEP_FUNCTIONS])

@@ -150,17 +150,6 @@ def test_the_workload_is_as_good_as_its_best_candidate():
     assert ("ineligible", "eligible") == (eligibility.candidates[0].verdict, eligibility.verdict)
 
 
-def test_the_document_is_the_contracts():
-    document = json.loads(json.dumps(check(change(ARTICLE, shapes__static=False)).to_dict()))
-
-    assert {"workload", "verdict", "candidates", "reasons", "economics"} <= set(document)
-    assert {"name", "compiler", "verdict", "reasons"} <= set(document["candidates"][0])
-    assert ["code", "severity", "field", "message", "fix", "source"] == list(
-        document["candidates"][0]["reasons"][0]
-    )
-    assert {*DOLLARS, "break_even_run_minutes", "prices_as_of"} <= set(document["economics"])
-
-
 def test_economics_of_the_article_are_those_of_its_schedule():
     economics = check(ARTICLE).to_dict()["economics"]
 

@@ -97,19 +97,9 @@ def test_an_unknown_kind_is_a_mistake_of_ours():
         notification(kind="news")
 
 
-def test_a_chat_channel_sees_no_mention_or_link_in_what_a_job_wrote():
-    words = "<!channel> <https://evil|here> & \x1b[31m \u202e \ud800"
-    message = notification(text=words, act=words, workload=words, figures={"reason": [words]})
-    chat = json.loads(texts(message)["https"])
-    shown = json.dumps({**chat["content"], **chat["metadata"]["additionalContext"]})
-
-    assert not {"<", ">"} & set(shown)
-    assert "&lt;!channel&gt;" in chat["content"]["description"]
-    assert "<!channel>" in texts(message)["email"]
-    message.envelope().encode()
-
-
 def test_nothing_in_a_mail_acts_on_the_reader():
-    mail = texts(notification(text="a\x1b[31mb\u202ec\ud800d\ne"))["email"]
+    """What may act in a chat is tried in tests/report/test_hostile_texts.py."""
+    message = notification(text="a\x1b[31mb\u202ec\ud800d\ne <!channel>")
 
-    assert "a\\x1b[31mb\\u202ec\\ud800d\ne" == mail
+    assert "a\\x1b[31mb\\u202ec\\ud800d\ne <!channel>" == texts(message)["email"]
+    message.envelope().encode()

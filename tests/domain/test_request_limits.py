@@ -213,14 +213,6 @@ def test_two_walkers_agree_on_every_value(path, value):
     assert refused == bool(broken(request))
 
 
-@given(path=st.sampled_from(PATHS), value=VALUES)
-def test_what_botocore_refuses_is_refused(path, value):
-    request = changed(path, value)
-
-    if ParamValidator().validate(request, SHAPE).has_errors():
-        assert broken(request)
-
-
 def paths(request: dict[str, Any]) -> list[str]:
     return [violation.path for violation in unsupported_fields(SUPPORTED, request)]
 

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-from typing import Any
-
 import pytest
 
 from compilegate.domain.errors import UnreadableRecordError
@@ -13,11 +9,8 @@ from compilegate.domain.production.history import history
 from compilegate.domain.records import RESTORE, ledger
 from compilegate.domain.records.ledger import DamagedRecord
 from compilegate.domain.records.production import Review
+from tests.domain.production.test_history import ENTRIES
 
-LEDGERS = json.loads((Path(__file__).parent / "ledger.json").read_text())
-ENTRIES: list[dict[str, Any]] = [
-    entry for entries in LEDGERS.values() for entry in entries.values()
-]
 ONE_OF_EACH = {entry["kind"]: entry for entry in ENTRIES}
 WRONG = [None, "x", [], 10**400, float("nan"), 1e300]
 OTHERS = list(ONE_OF_EACH.values())
