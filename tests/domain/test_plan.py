@@ -19,9 +19,10 @@ from compilegate.domain.judging.quality import first_runs
 from compilegate.domain.planning import rounds
 from compilegate.domain.planning.arms import ArmPlan
 from compilegate.domain.planning.estimate import plan_proof, possible_rho
-from compilegate.domain.planning.plan import Plan, plan_trial
+from compilegate.domain.planning.plan import Pairs, Plan, pairs_for, plan_trial
 from compilegate.domain.reasons import Reason
-from compilegate.domain.workload.model import Candidate, Framework, Workload
+from compilegate.domain.spreads import Spread, Spreads
+from compilegate.domain.workload.model import Candidate, Framework, Profile, Workload
 from compilegate.facts import load_facts
 from tests.domain.evidence_builder import document
 from tests.domain.workload_builder import COMPILE, MANAGED, SOUND, change
@@ -259,3 +260,77 @@ def test_the_timeout_covers_the_schedule_and_never_outlasts_the_machine(
 
     assert needed <= timeout
     assert elapsed + timeout + rounds.ENDING_SECONDS <= rounds.MACHINE_SECONDS
+
+
+# Ten minutes on one machine, where nodes differ by far more than blocks on one of them.
+SHORT = change(
+    ROOMY, training__distribution="none", training__max_runtime_hours=1, schedule__run_hours=1 / 6,
+    schedule__runs_per_week=100, policy__min_mean_speedup=1.02, policy__min_proven_speedup=1.0,
+    profile=Profile(compile_seconds_cold=5.0),
+)  # fmt: skip
+HALF_AN_HOUR = {"schedule__run_hours": 0.5, "training__max_runtime_hours": 3}
+TUNED = Candidate(name="tuned", compiler="torch_compile", compile_mode="max-autotune")
+MOVED = Candidate(name="moved", entry_point="other.py")
+# Spreads of whole jobs over nodes and of blocks on one node.
+NODES, BLOCKS = 0.05, 0.002
+
+
+def paired(
+    *, nodes: float | None = NODES, blocks: float | None = BLOCKS, unseen: float | None = None,
+    beside: bool = False, **changes: Any,
+) -> Pairs | None:  # fmt: skip
+    workload = change(SHORT, **changes)
+    learned = (one and Spread(one, "workload", "lm", 40, 1) for one in (nodes, blocks, unseen))
+    plan = replace(plan_of(workload), spreads=Spreads(*learned))
+    return pairs_for(workload, plan, beside=beside)
+
+
+@pytest.mark.parametrize(
+    ("how", "runs", "apart", "baseline"),
+    [
+        # Apart no look would prove the gain: all twelve, and as many of the baseline.
+        ({}, 4, 12, 12),
+        ({"nodes": 0.01}, 4, 8, 8),
+        ({"beside": True}, 4, 12, 5),  # production makes the baseline's but one of six
+        ({"blocks": 0.01}, 8, 12, 12),
+        ({"policy__min_mean_speedup": 1.0}, 6, 12, 12),  # after the least gain there is
+        ({"candidates": (COMPILE, TUNED)}, 4, 12, 12),
+        (HALF_AN_HOUR, 4, 12, 12),
+    ],
+    ids=["usual", "nodes alike", "beside production", "blocks apart", "any gain", "two", "longer"],
+)
+def test_pairs_cost_what_their_whole_runs_on_one_node_cost(how, runs, apart, baseline):
+    hours = how.get("schedule__run_hours", 1 / 6)
+    usd_per_hour = plan_of(SHORT).arms[0].usd_per_hour
+    # Each run with one of the baseline; a job of two of each has one start.
+    usd = usd_per_hour * runs * (2 * hours + 0.05 / 2)
+    usd_apart = usd_per_hour * (apart + baseline) * (hours + 0.05)
+
+    assert Pairs(
+        runs, pytest.approx(usd, abs=1e-4), apart, pytest.approx(usd_apart, abs=1e-4)
+    ) == paired(**how)
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        {"training__distribution": "torch_distributed"}, {"training__instance_count": 2},
+        {"training__spot": True, "training__max_wait_hours": 20.0},
+        {"candidates": (COMPILE, MOVED)},
+        # A job of four runs may take as long again as they should.
+        {**HALF_AN_HOUR, "training__max_runtime_hours": 2.9},
+        {"schedule__run_hours": 0.51, "training__max_runtime_hours": 4},
+        {"nodes": None}, {"blocks": None}, {"blocks": 0.02},
+    ],
+    ids=["launcher", "instances", "spot", "script", "time", "long", "nodes", "blocks", "noise"],
+)  # fmt: skip
+def test_where_a_node_cannot_hold_pairs_or_they_prove_no_sooner_runs_are_apart(how):
+    assert paired(**how) is None
+
+
+def test_what_blocks_miss_of_whole_jobs_is_taken_for_no_less_than_it_can_be():
+    least, tiny, large = (paired(blocks=0.01, unseen=one) for one in (0.01, 0.001, 0.05))
+
+    assert least is not None is not large
+    assert least == tiny
+    assert least.runs < large.runs
