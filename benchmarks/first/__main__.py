@@ -24,7 +24,7 @@ import sys
 import tempfile
 import time
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -38,7 +38,7 @@ FIRST = Path(sys.executable).with_name("compilegate")
 ASKED = (
     "training.instance_type", "schedule.run_hours", "schedule.runs_per_week", "quality.margin",
 )  # fmt: skip
-STEPS, MINUTES = 10, 8.0
+MINUTES = 8.0
 # On a small machine: one thread, no processes that compile beside it, no trial of the processor's
 # vectors.
 ENVIRONMENT = {
@@ -139,7 +139,7 @@ def ran(script: Script, clones: Path, python: Path) -> dict[str, Any]:
         path = os.path.relpath(Path(place) / script.path, folder)
         command = [
             str(FIRST), "first", path, "--python", str(python), "--json", "--force",
-            "--steps", str(STEPS), "--minutes", str(script.minutes), "--", *script.words,
+            "--minutes", str(script.minutes), "--", *script.words,
         ]  # fmt: skip
         environment = {
             **os.environ, **ENVIRONMENT, "HOME": place, "PYTHONPATH": place, **script.environment,
@@ -150,7 +150,8 @@ def ran(script: Script, clones: Path, python: Path) -> dict[str, Any]:
         )
         took = {"minutes": time.monotonic() - began, "cpu_minutes": _worked() - worked}
     minutes = {name: round(seconds / 60, 2) for name, seconds in took.items()}
-    return {"kind": script.kind, **minutes, **_outcome(done, place, python)}
+    outcome = _outcome(done, place, python)
+    return {"kind": script.kind, "nice": os.nice(0), **minutes, **outcome}
 
 
 def _worked() -> float:
@@ -171,18 +172,23 @@ def _outcome(done: subprocess.CompletedProcess[str], place: str, python: Path) -
     if done.returncode:
         error = document["error"]
         return {"outcome": "no answer", "problem": error["problem"], "fix": error["fix"]}
-    gain = document["gain"]
-    for run in document["runs"]:  # its message may be long, and names places
+    runs, gain = document["runs"], document["gain"]
+    for run in runs:  # its message may be long, and names places
         run["ended"] = (run["ended"] or {}).get("how")
     return {
-        "outcome": "answer" if gain else "file",
+        "outcome": "answer" if gain else "not compiled" if _compiler_fails(runs) else "file",
         "problem": document["no_gain_because"],
         "questions": sum(one in ASKED for one in document["todo"]),
         "open": [one for one in document["todo"] if one not in ASKED],
         "gain": gain,
-        "runs": document["runs"],
+        "runs": runs,
         "seen": {key: document["seen"][key] for key in ("managed", "precision", "compiles")},
     }
+
+
+def _compiler_fails(runs: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether an error ended a compiled run, and none the run as it is."""
+    return all(run["compiled"] == (run["ended"] == "error") for run in runs[:2])
 
 
 def main() -> None:

@@ -20,8 +20,8 @@ from typing import Any
 
 from benchmarks.first import page
 from benchmarks.first.__main__ import ENVIRONMENT, RESULTS, Script, laid_out, python_for, scripts
-from compilegate.domain.judging.whole_job import from_steady_steps
-from compilegate.domain.spreads import BLOCK_SD
+from compilegate.domain.arithmetic import mean
+from compilegate_init.first.answer import at_length
 
 OBSERVER = Path(__file__).parents[2] / "training" / "observe.py"
 ENDLESS = 10**9
@@ -42,16 +42,20 @@ def compared(
     count = min(map(len, arms))
     if not count:
         return None
-    whole = [sum(one[:count]) for one in arms]
+    whole = [sum(step["seconds"] for step in one[:count]) for one in arms]
+    calm = [[step["seconds"] for step in one[1:count] if not step["compiled"]] for one in arms]
     of_seeds: dict[int, dict[bool, float]] = {}
     for run in result["runs"]:
         if run["step_seconds"]:
             of_seeds.setdefault(run["seed"], {})[run["compiled"]] = run["step_seconds"]
     logs = [math.log(one[False] / one[True]) for one in of_seeds.values() if len(one) == 2]
-    length = from_steady_steps(whole[0], logs, BLOCK_SD, result["gain"]["overhead_seconds"])
+    gain = result["gain"]
+    length = at_length(whole[0], logs, gain["spread"], gain["overhead_seconds"])
     return {
         "steps": count, "seconds": whole, "measured": whole[0] / whole[1],
         "predicted": length.speedup, "interval": length.interval,
+        "steady": mean(calm[0]) / mean(calm[1]),
+        "overhead_seconds": whole[1] - count * mean(calm[1]) - whole[0] + count * mean(calm[0]),
     }  # fmt: skip
 
 
@@ -77,9 +81,8 @@ def _started(
     )  # fmt: skip
 
 
-def _steps(file: Path) -> Sequence[float]:
-    steps = json.loads(file.read_text())["steps"] if file.exists() else []
-    return [one["seconds"] for one in steps]
+def _steps(file: Path) -> Sequence[Mapping[str, Any]]:
+    return json.loads(file.read_text())["steps"] if file.exists() else []
 
 
 def main() -> None:

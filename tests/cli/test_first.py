@@ -13,7 +13,7 @@ import pytest
 from compilegate.adapters.yaml_document import load_yaml
 from compilegate_doctor import describe
 from compilegate_init.first import causes
-from compilegate_init.first.answer import gain
+from compilegate_init.first.answer import OVERHEAD_FACTOR, at_length, gain
 from compilegate_init.first.bounded import Cut, Ended
 from compilegate_init.first.seen import Seen
 from compilegate_init.first.written import corrected, margin_for, passed_words, requirements_of
@@ -403,6 +403,36 @@ def test_shapes_that_move_are_named_and_a_smaller_last_batch_is_none_of_them():
 )
 def test_the_precision_is_that_of_autocast_weights_or_matrix_products(facts, precision):
     assert precision == Seen(run(**facts)).precision[0]
+
+
+def steps_of(*seconds):
+    return Seen({"steps": [{"seconds": one, "compiled": False} for one in seconds]})
+
+
+def test_steps_that_play_a_game_count_as_they_come():
+    """Three of four steps are twice as fast, and each fourth one waits for a game all the same."""
+    eager, compiled = steps_of(*40 * (0.1, 0.1, 0.1, 0.5)), steps_of(*40 * (0.05, 0.05, 0.05, 0.5))
+
+    assert gain([(eager, compiled)], [3600.0]).steady == pytest.approx(0.8 / 0.65)
+
+
+def test_steps_that_differ_much_widen_the_interval():
+    alike, differing = steps_of(*20 * (0.1, 0.1)), steps_of(*20 * (0.02, 0.18))
+    narrow, wide = (
+        gain([(one, one), (one, one)], [3600.0]).at[0].interval for one in (alike, differing)
+    )
+
+    assert narrow[0] < 1 < narrow[1]
+    assert wide[0] < narrow[0] < narrow[1] < wide[1]
+
+
+def test_the_interval_allows_that_compiling_takes_longer_or_shorter_another_time():
+    middle = at_length(60.0, [0.0], 1e-9, 30.0)
+
+    assert middle.speedup == pytest.approx(60 / 90)
+    assert middle.interval == pytest.approx(
+        (60 / (60 + 30 * OVERHEAD_FACTOR), 60 / (60 + 30 / OVERHEAD_FACTOR))
+    )
 
 
 def test_too_few_steady_steps_give_no_gain():

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from compilegate.domain.arithmetic import median
+from compilegate.domain.arithmetic import deviation, mean
 from compilegate_doctor import CommandLine, Metric, Option, metric_named, metrics_in_line
 
 # Share of the first steps that is not counted as steady, and the fewest that are.
@@ -25,9 +26,15 @@ _HELD_OUT = re.compile(r"(^|[^a-z])(e?val|valid|validation|test|dev|held)", re.I
 
 @dataclass(frozen=True)
 class Pace:
-    """Seconds of a steady step, and what the other steps took beyond it."""
+    """Seconds of a steady step, and what the other steps took beyond it.
+
+    A run is as long as all of its steps, so the mean counts, also of steps that differ, as where
+    every tenth one plays a game or packs a batch. ``error`` is the mean's standard error, as a
+    share of it.
+    """
 
     step_seconds: float
+    error: float
     overhead_seconds: float
     steps: int
 
@@ -64,11 +71,12 @@ class Seen:
         calm = [one["seconds"] for one in steps[first:] if not one["compiled"]]
         if len(calm) < FEWEST_CALM:
             return None
-        steady = median(calm)
+        steady = mean(calm)
+        error = deviation(calm) / math.sqrt(len(calm)) / steady
         others = [one["seconds"] - steady for i, one in enumerate(steps)
                   if i < first or one["compiled"]]  # fmt: skip
         spent = float((self.facts.get("compiler") or {}).get("compile_seconds") or 0.0)
-        return Pace(steady, max(sum(others), spent, 0.0), len(steps))
+        return Pace(steady, error, max(sum(others), spent, 0.0), len(steps))
 
     # ---- arguments -----------------------------------------------------------------------
 
