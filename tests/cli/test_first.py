@@ -294,7 +294,7 @@ def test_an_error_in_the_midst_of_a_run_as_it_is_is_none_of_the_compilers():
 
     why = causes.why_no_gain("as it is", seen, left(0), compiled=False)
 
-    assert why == "as it is: ended by an error after 2 steps: ValueError: x"
+    assert why == "as it is: ended by an error after 2 steps: ValueError: x (train.py:3)"
 
 
 def test_a_run_without_a_step_says_why_and_leaves_nothing(call, tmp_path):

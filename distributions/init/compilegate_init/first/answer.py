@@ -41,10 +41,8 @@ class Gain:
 
 
 def gain(pairs: Sequence[tuple[Seen, Seen]], lengths: Sequence[float]) -> Gain | None:
-    """From pairs of an uncompiled and a compiled run; None where no pair has steady steps.
-
-    The first pair compiles with an empty cache, so its overhead is the one that counts.
-    """
+    """From pairs of an uncompiled and a compiled run; None where no pair has steady steps."""
+    # The first pair compiles with an empty cache, so its overhead is the one that counts.
     paces = [(base, mine) for eager, compiled in pairs
              if (base := eager.pace()) and (mine := compiled.pace())]  # fmt: skip
     if not paces:
@@ -70,8 +68,7 @@ def at_length(
 ) -> AtLength:
     """What a run of so many seconds would gain; ``logs`` are of the pairs' steady speed-ups.
 
-    ``spread`` is the prior of theirs: the judge's for blocks, and how far a mean of so few steps
-    may be off. Compiling is measured once, so the interval has it longer and shorter.
+    ``spread`` is the prior of theirs. Compiling is measured once: the interval has it longer, too.
     """
     middle, longer, shorter = (
         from_steady_steps(seconds, logs, spread, factor * overhead_seconds)

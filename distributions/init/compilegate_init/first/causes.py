@@ -38,6 +38,9 @@ _DOWNLOAD = re.compile(r"download|could not resolve|name resolution", re.I)
 # What TorchDynamo says below the first line of its message.
 _EXPLAINED = re.compile(r"^ *Explanation: *(.+)$", re.M)
 _OWN_LIMITS = ("MemoryError", "OutOfMemoryError")
+_UNCOMPILED = (
+    "it cannot be compiled as it is: leave what is named there uncompiled (torch.compiler.disable)"
+)
 LONGEST_TEXT = 300
 # The last line of a traceback.
 _RAISED = re.compile(r"^(?:[\w.]+\.)?(\w+(?:Error|Exception|Exit|NotFound)): ?(.*)$")
@@ -52,28 +55,21 @@ def why_not(script: Path, seen: Seen, ended: Ended, python: Path) -> InvalidInpu
 def why_no_gain(run: str, seen: Seen, ended: Ended, *, compiled: bool) -> str:
     """Why one run shows no steady steps, of a script that makes steps as it is, and what helps."""
     error, made = seen.ended.get("error"), plural(len(seen.steps), "step")
-    failed = error and seen.ended.get("how") == "error" and error not in _OWN_LIMITS
-    if failed and compiled:
-        return (
-            f"{run}: the compiler fails on this script after {made}: {_compiler_error(seen)}; it "
-            "cannot be compiled as it is: leave what is named there uncompiled "
-            "(torch.compiler.disable), or write it so that torch.compile takes it"
-        )
-    if seen.steps and failed:
-        return f"{run}: ended by an error after {made}: {error}: {seen.ended.get('message')}"
+    if error not in (None, *_OWN_LIMITS) and seen.ended.get("how") == "error":
+        whose = "the compiler fails on this script" if compiled else "ended by an error"
+        helps = f"; {_UNCOMPILED}" if compiled else ""
+        return f"{run}: {whose} after {made}: {_error_text(seen)}{helps}"
     if seen.steps:
         return f"{run}: {made} are too few to be steady; --minutes or --steps gives more"
     if compiled and ended.cut is Cut.TIME:
         return f"{run}: still compiled after {duration(ended.seconds)}; --minutes gives more"
-    problem, fix = _without_optimizer(seen) or _why(seen, ended, Path("python"))
-    return f"{run}: {problem}; {fix}"
+    return f"{run}: {'; '.join(_without_optimizer(seen) or _why(seen, ended, Path('python')))}"
 
 
-def _compiler_error(seen: Seen) -> str:
+def _error_text(seen: Seen) -> str:
     """Class, first line and explanation of an error, with the script's own line."""
     message = str(seen.ended.get("message") or "")
-    explained = _EXPLAINED.search(message)
-    lines = [message.split("\n", maxsplit=1)[0], *([explained[1].strip()] if explained else [])]
+    lines = [message.partition("\n")[0], *_EXPLAINED.findall(message)[:1]]
     at = f" ({seen.ended['at']})" if seen.ended.get("at") else ""
     return f"{seen.ended['error']}: {': '.join(lines)}"[:LONGEST_TEXT] + at
 
@@ -130,8 +126,7 @@ def _of_errors(seen: Seen, ended: Ended, python: Path) -> tuple[Cause, ...]:
         (bool(_WHOLE_OBJECT.search(message)),
          f"loads a file that its torch takes for weights alone: {error}: Weights only load "
          f"failed{at}",
-         "where you trust the file, set TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD=1 in the environment, or "
-         "pass weights_only=False to torch.load"),
+         "where you trust the file, set TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD=1 in the environment"),
         (bool(_RELEASE.search(message)),
          f"needs another release of a package: {text}{at}",
          f"install the one that it was written for, as its requirements may say ({python} -m pip), "

@@ -205,11 +205,14 @@ def first(
     write_whole(file, ("\n".join(text) + "\n").encode())
     required = _write_requirements(script, seen)
     gained = _gain(runs, answers, read)
+    short = next((one for one in runs if one.seen.pace() is None), runs[0])
     document = {
         "file": str(file), "requirements": required, "workload": document_of(proposal),
         "todo": list(places(proposal, OPEN)), "assumed": list(places(proposal, ASSUMED)),
         "gain": gained.to_dict() if gained else None,
-        "no_gain_because": None if gained else _why_no_gain(runs),
+        "no_gain_because": None if gained else why_no_gain(
+            short.name, short.seen, short.ended, compiled=short.compiled
+        ),
         "whole_run_seconds": _whole_run(runs, read), "spread": spread,
         "seeds": seeds, "runs": [one.to_dict() for one in runs],
         "seen": _facts(seen, read), "wrote": _wrote(runs, script, place),
@@ -232,7 +235,7 @@ class Watch:
     """Runs a script under observation with one Python; ``place`` is removed afterwards."""
 
     def __init__(self, script: Path, python: Path, place: Path, steps: int, seconds: float) -> None:
-        self._script, self.python, self._place = script, python, place
+        self.script, self.python, self._place = script, python, place
         self._steps, self._seconds = steps, seconds
 
     def run(
@@ -250,7 +253,7 @@ class Watch:
             **QUIET, **os.environ, "TMPDIR": str(temporary),
             "TORCHINDUCTOR_CACHE_DIR": str(self._place / "compiled"),
         }  # fmt: skip
-        command = [str(self.python), str(OBSERVER), json.dumps(settings), str(self._script), *words]
+        command = [str(self.python), str(OBSERVER), json.dumps(settings), str(self.script), *words]
         with waiting(name) as update:
             ended = run_bounded(
                 command, environment, self._seconds, memory_bytes=memory_limit(),
@@ -260,10 +263,6 @@ class Watch:
         with suppress(OSError, ValueError):
             facts = json.loads(out.read_text(encoding="utf-8"))
         return Run(name, compiled, seed, Seen(facts), ended)
-
-    def why_not(self, run: Run) -> InvalidInputError:
-        """Why the first run has shown no step."""
-        return why_not(self._script, run.seen, run.ended, self.python)
 
 
 def _interpreter(python: Path | None) -> Path:
@@ -287,7 +286,7 @@ def _runs(watch: Watch, read: Description, words: Sequence[str]) -> tuple[list[R
     """As it is, compiled, and both with another seed; the description with what was seen."""
     eager = watch.run("as it is", words, compiled=False, seed=SEED)
     if not eager.seen.steps:
-        raise watch.why_not(eager)
+        raise why_not(watch.script, eager.seen, eager.ended, watch.python)
     read = corrected(read, eager.seen, words)
     runs = [eager, watch.run("compiled", words, compiled=True, seed=SEED)]
     own = seed_words(read, OTHER_SEED)
@@ -323,12 +322,6 @@ def _gain(runs: Sequence[Run], answers: Answers, read: Description) -> Gain | No
     return gain(pairs, [asked, *([whole] if whole else [])])
 
 
-def _why_no_gain(runs: Sequence[Run]) -> str:
-    """Of the first run that shows no steady steps."""
-    short = next((one for one in runs if one.seen.pace() is None), runs[0])
-    return why_no_gain(short.name, short.seen, short.ended, compiled=short.compiled)
-
-
 def _whole_run(runs: Sequence[Run], read: Description) -> float | None:
     """Seconds of the run that the script's own settings ask for, on this machine."""
     seen = runs[0].seen
@@ -350,17 +343,13 @@ def _spread(runs: Sequence[Run], read: Description) -> float | None:
 
 def _seeds(runs: Sequence[Run]) -> dict[str, bool | None]:
     """Whether the same seed gives the same start, and another one another; None if not known."""
-    starts = {(one.compiled, one.seed): _start(one.seen) for one in runs}
+    starts = {(one.compiled, one.seed): one.seen.facts.get("initial_weights") for one in runs}
     eager, other = starts.get((False, SEED)), starts.get((False, OTHER_SEED))
     compiled = starts.get((True, SEED))
     return {
         "same": None if eager is None or compiled is None else eager == compiled,
         "another": None if eager is None or other is None else eager != other,
     }
-
-
-def _start(seen: Seen) -> object:
-    return seen.facts.get("initial_weights")
 
 
 def _facts(seen: Seen, read: Description) -> dict[str, Any]:

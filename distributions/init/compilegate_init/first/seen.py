@@ -26,12 +26,7 @@ _HELD_OUT = re.compile(r"(^|[^a-z])(e?val|valid|validation|test|dev|held)", re.I
 
 @dataclass(frozen=True)
 class Pace:
-    """Seconds of a steady step, and what the other steps took beyond it.
-
-    A run is as long as all of its steps, so the mean counts, also of steps that differ, as where
-    every tenth one plays a game or packs a batch. ``error`` is the mean's standard error, as a
-    share of it.
-    """
+    """Mean seconds of a steady step, its standard error as a share, and what others took beyond."""
 
     step_seconds: float
     error: float
@@ -78,8 +73,6 @@ class Seen:
         spent = float((self.facts.get("compiler") or {}).get("compile_seconds") or 0.0)
         return Pace(steady, error, max(sum(others), spent, 0.0), len(steps))
 
-    # ---- arguments -----------------------------------------------------------------------
-
     def command_line(self) -> CommandLine | None:
         """The arguments of the parser that took most, None where none was asked."""
         parsers = self.facts.get("parsers") or []
@@ -98,8 +91,6 @@ class Seen:
             (*positional, *most["positional"]),
             subcommand=next((one["subcommand"] for one in parsers if one["subcommand"]), ""),
         )  # fmt: skip
-
-    # ---- what it computes with -----------------------------------------------------------
 
     @property
     def precision(self) -> tuple[str, str]:
@@ -171,8 +162,6 @@ class Seen:
         """Of the first step; a schedule may warm up from 0."""
         rate = self.steps[0]["learning_rate"] if self.steps else None
         return float(rate) if isinstance(rate, int | float) and rate > 0 else None
-
-    # ---- what it reports -----------------------------------------------------------------
 
     def reported(self, read: Sequence[Metric] = ()) -> list[Reported]:
         """The metrics that it reported, the likeliest quality first; ``read`` are its code's."""

@@ -210,8 +210,7 @@ def _length(
 
 def _shapes(seen: Seen, before: Mapping[str, Value]) -> Iterator[tuple[str, Value]]:
     moving = seen.moving()
-    calls = seen.facts.get("calls")
-    still = f"{seen.first_shapes()} in each of {calls} calls"
+    still = f"{seen.first_shapes()} in each of {seen.facts.get('calls')} calls"
     yield "static", Value(not moving, _seen("; ".join(moving) if moving else still))
     if moving and "padding" in before:
         yield "padding", before["padding"]
@@ -263,10 +262,8 @@ def _quality(
             section["metric"] = replace(section["metric"], note="read; the short run reported none")
         return section
     first = reported[0]
-    steps = len(seen.steps)
-    section["metric"] = Value(
-        first.metric.name, _seen(f"{first.how}, {first.value:g} after {steps} steps")
-    )
+    how = _seen(f"{first.how}, {first.value:g} after {len(seen.steps)} steps")
+    section["metric"] = Value(first.metric.name, how)
     if margin is not None:
         section["margin"] = Value(margin, "the largest loss that you accept")
     else:
@@ -297,19 +294,14 @@ def _ask(proposal: Proposal, answers: Answers) -> None:
 
 def requirements_of(seen: Seen, in_images: set[str]) -> list[str]:
     """Lines of a requirements.txt: what was imported and an image lacks, as it was here."""
-    rows: dict[str, None] = {}
-    for name, (owner, version) in (seen.facts.get("packages") or {}).items():
-        if name in in_images or name in NAMES["with_torch"]:
-            continue
-        if owner and version:
-            rows[f"{owner}=={str(version).partition('+')[0]}"] = None
-        elif owner:
-            rows[owner] = None
-    # A release of torch brings its own of these.
-    rows |= {
-        name: None for name in NAMES["with_torch"] if name in (seen.facts.get("packages") or {})
+    packages = seen.facts.get("packages") or {}
+    rows = {
+        f"{owner}=={str(version).partition('+')[0]}" if version else owner
+        for name, (owner, version) in packages.items()
+        if owner and name not in in_images and name not in NAMES["with_torch"]
     }
-    return sorted(rows)
+    # A release of torch brings its own of these.
+    return sorted(rows | (set(NAMES["with_torch"]) & set(packages)))
 
 
 def seed_words(read: Description, seed: int) -> list[str] | None:
@@ -317,9 +309,7 @@ def seed_words(read: Description, seed: int) -> list[str] | None:
     option: Option | None = find(read, "seed")
     if option is None or option.switch:
         return None
-    if read.command_line.reader in ("constants", "absl"):
-        return [f"--{option.name}={seed}"]
-    if read.command_line.reader == "hydra":
-        return [f"{option.name}={seed}"]
+    if read.command_line.reader in ("constants", "absl", "hydra"):
+        return [f"{'' if read.command_line.reader == 'hydra' else '--'}{option.name}={seed}"]
     dashes = "-" if len(option.name) == 1 else "--"
     return [f"{dashes}{option.name}", str(seed)]
