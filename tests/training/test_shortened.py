@@ -8,6 +8,7 @@ import pytest
 from compilegate_runtime.launching import shortened
 from compilegate_runtime.launching.shortened import Shortened
 from compilegate_runtime.launching.steps import Enough
+from compilegate_runtime.observing import few
 
 
 class Script:
@@ -76,3 +77,22 @@ def test_a_script_that_never_reports_is_ended(monkeypatch, loader, most, steps):
             (script.epoch if loader else script.step)()
 
     assert steps == script.recorder.steps_done
+
+
+@pytest.mark.parametrize(
+    ("step_seconds", "steps"),
+    [(0.1, 40), (5.0, 11), (20.0, 10), (50.0, 5)],
+    ids=["quick steps: as many as are asked", "slow ones", "slower: ten", "the limit: five"],
+)
+def test_a_run_of_slow_steps_ends_before_all_of_them(step_seconds, steps, monkeypatch):
+    recorder, now = SimpleNamespace(steps_done=0), [0.0]
+    monkeypatch.setattr(few.time, "monotonic", lambda: now[0])
+    short = few.Few(40, 190.0, recorder, lambda: True)
+    asked = SimpleNamespace(training_loader="train")
+    batches = short.batches(iter(range(100)), asked, "train")
+    for _ in batches:
+        now[0] += step_seconds
+        recorder.steps_done += 1
+        short.stepped(asked)
+
+    assert steps == recorder.steps_done

@@ -7,6 +7,8 @@ from compilegate_runtime.launching.shortened import Shortened
 from compilegate_runtime.launching.steps import Enough
 
 FEWEST = 5  # steps, however long they take
+# Of slow steps that many within these seconds tell as much as a person waits for.
+SOON, SOON_SECONDS = 10, 45.0
 REPORTS_WITHIN_SECONDS = 5.0  # once its data has ended
 MOST_NAMED = 8  # tensors of a call
 
@@ -39,8 +41,10 @@ class Few(Shortened):
         done = self._recorder.steps_done
         if done and self._first is None:
             self._first = time.monotonic()
-        late = self._first is not None and time.monotonic() - self._first > self._seconds
-        over = done >= self._few or (late and done >= FEWEST)
+        spent = 0.0 if self._first is None else time.monotonic() - self._first
+        late = spent > self._seconds and done >= FEWEST
+        soon = spent > SOON_SECONDS and done >= SOON
+        over = done >= self._few or late or soon
         if over and self._ended is None:
             self._ended, self.steps_until_end = time.monotonic(), done
         return over

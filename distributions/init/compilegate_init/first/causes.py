@@ -38,9 +38,7 @@ _DOWNLOAD = re.compile(r"download|could not resolve|name resolution", re.I)
 # What TorchDynamo says below the first line of its message.
 _EXPLAINED = re.compile(r"^ *Explanation: *(.+)$", re.M)
 _OWN_LIMITS = ("MemoryError", "OutOfMemoryError")
-_UNCOMPILED = (
-    "it cannot be compiled as it is: leave what is named there uncompiled (torch.compiler.disable)"
-)
+_UNCOMPILED = "it cannot be compiled as it is: torch.compiler.disable leaves a part uncompiled"
 LONGEST_TEXT = 300
 # The last line of a traceback.
 _RAISED = re.compile(r"^(?:[\w.]+\.)?(\w+(?:Error|Exception|Exit|NotFound)): ?(.*)$")

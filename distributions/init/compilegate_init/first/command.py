@@ -344,8 +344,8 @@ def _spread(runs: Sequence[Run], read: Description) -> float | None:
 def _seeds(runs: Sequence[Run]) -> dict[str, bool | None]:
     """Whether the same seed gives the same start, and another one another; None if not known."""
     starts = {(one.compiled, one.seed): one.seen.facts.get("initial_weights") for one in runs}
-    eager, other = starts.get((False, SEED)), starts.get((False, OTHER_SEED))
-    compiled = starts.get((True, SEED))
+    runs_of = ((False, SEED), (False, OTHER_SEED), (True, SEED))
+    eager, other, compiled = map(starts.get, runs_of)
     return {
         "same": None if eager is None or compiled is None else eager == compiled,
         "another": None if eager is None or other is None else eager != other,
