@@ -10,7 +10,6 @@ import pytest
 from compilegate.domain.decision import Verdict
 from compilegate.domain.judging.design import SCHEDULE
 from tests.domain.evidence_builder import (
-    add_candidate,
     arm,
     document,
     judge,
@@ -66,20 +65,3 @@ def test_doing_what_is_requested_ends_with_the_truth(mode, history, truth, verdi
         assert steps < 4 * SCHEDULE[-1]
 
     assert verdict == decision.verdict
-
-
-def test_a_trial_of_two_goes_on_to_the_second_when_the_first_loses():
-    doc = document(blocks=0, speedup=1.3)
-    add_candidate(doc, "faster", speedup=1.6)
-    speeds = {"baseline": 1.0, "compile": 1.3, "faster": 1.6}
-    noise = {
-        name: sample(40 + len(name), 2.55 if name == "faster" else 2.5, 0.004) for name in speeds
-    }
-    led = []
-    while (decision := judge(doc)).verdict is Verdict.CONTINUE:
-        led.append(decision.candidate)
-        answer(doc, dict(step_of(decision) or {}), speeds, lambda name, index: noise[name][index])
-        assert len(led) < 4 * SCHEDULE[-1]
-
-    assert (Verdict.PROMOTE, "compile") == (decision.verdict, decision.candidate)
-    assert led.index("compile", led.index("faster")) == led.index("faster") + led.count("faster")

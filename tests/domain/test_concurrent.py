@@ -158,15 +158,3 @@ def test_a_round_that_completes_a_look_begins_with_the_baseline_else_the_last_ar
 
     # Looks at 2, 3, 5 and 8 candidate runs.
     assert ["bc", "bc", "cb", "bc", "cb", "bc", "bc"] == names
-
-
-def test_asked_after_every_single_run_the_arms_take_the_same_turns():
-    doc, names = in_turns(("baseline", 0.9), ("compile", 0.9 - MARGIN / 3)), ""
-    values = {"baseline": iter(sample(9, 0.9, MARGIN)), "compile": iter(sample(9, 0.9, MARGIN))}
-    for order in range(2, 14):
-        name = requested(judge(doc))[0][0]
-        names += name[0]
-        run = quality_run(order, 300 + order, next(values[name]), 60.0)
-        arm(doc, name)["runs"].append({**run, "mode": "canary"})
-
-    assert "bcbccbbccbbc" == names

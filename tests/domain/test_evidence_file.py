@@ -48,16 +48,3 @@ def test_in_a_jobs_own_output_it_must_be_a_number_of_steps(steps):
 )
 def test_what_a_trial_had_spent_is_read_of_any_document(text, spent):
     assert spent == recorded_spend(json.loads(text))
-
-
-def test_a_measured_arm_needs_the_length_of_its_runs():
-    evidence = document()
-    for part in (evidence, *evidence["arms"]):
-        part.pop("full_run_steps", None)
-
-    with pytest.raises(InvalidEvidenceError) as refused:
-        read_evidence(evidence)
-
-    assert "arms[0].full_run_steps: is missing. Fix: give the steps of a production run" == str(
-        refused.value
-    )

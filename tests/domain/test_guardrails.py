@@ -19,7 +19,6 @@ from compilegate.domain.judging.monitor import FALSE_ALARM, cusum_threshold
 from compilegate.domain.judging.probation import judge_probation
 from compilegate.domain.judging.quality import QualityOutcome, judge_quality
 from tests.domain.evidence_builder import (
-    arm,
     codes,
     document,
     judge,
@@ -250,14 +249,3 @@ def test_the_metrics_share_the_chance_of_a_false_alarm_and_speed_keeps_its_own()
     for one in monitors.values():
         h = cusum_threshold(one.shift, one.spread, runs=one.runs, error=one.error)
         assert pytest.approx(h * one.spread) == one.limit
-
-
-def test_evidence_by_a_guardrail_has_its_metric_in_every_run_and_the_rest_as_it_was():
-    evidence = read_evidence(trial(steady()))
-    seen = evidence.by(evidence.quality.guardrails[0])
-
-    assert ("top5", "maximize") == (seen.quality.metric, seen.quality.goal)
-    assert sample(12, 0.9, SD)[:5] == [run.metric for run in seen.baseline.quality]
-    assert evidence.baseline.speed == seen.baseline.speed
-    assert replace(seen, quality=evidence.quality, arms=evidence.arms) == evidence
-    assert arm(trial(steady()))["runs"][-1]["metric"] == evidence.candidates[0].quality[-1].metric

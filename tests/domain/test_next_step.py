@@ -73,6 +73,7 @@ def test_a_block_has_no_price_without_that_of_each_arm_in_it(name):
         (4, 4, {"max_blocks": 6, "blocks_per_round": 5}, 2),
         (6, 1, {"max_blocks": 8, "blocks_per_round": 5}, 2),
         (1, 1, {"blocks_per_round": 5}, 2),
+        (1, 1, {"blocks_per_round": 1}, 1),
     ],
 )
 def test_blocks_go_on_to_the_next_look_of_the_open_arm_that_has_most(done, other, plan, blocks):

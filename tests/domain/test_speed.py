@@ -88,21 +88,6 @@ def test_blocks_settle_the_speed_or_ask_for_those_of_the_next_look(what):
     assert asked == ((requested["block"], requested["blocks"]) if "block" in requested else None)
 
 
-def test_a_candidate_that_waited_goes_on_from_its_own_blocks():
-    """Six blocks of the baseline, of which it shared four: its next look is at six."""
-    doc = with_block_speedups([1.2, 1.5, 1.2, 1.5, 1.2, 1.5])
-    arm(doc)["runs"] = [run for run in arm(doc)["runs"] if run.get("block", 0) < 4]
-    requested = next_step(doc)
-
-    assert (6, 2) == (requested["block"], requested["blocks"])
-
-
-def test_a_round_is_no_longer_than_the_plan_says():
-    doc = {**document(speedup=1.3, blocks=1), "plan": {"blocks_per_round": 1}}
-
-    assert 1 == next_step(doc)["blocks"]
-
-
 def test_a_decided_candidate_is_not_measured_again():
     doc = document(speedup=1.4, blocks=1)
     add_candidate(doc, "slow", speedup=0.8)
@@ -131,17 +116,6 @@ def test_bounds_are_students_t_over_blocks_and_candidates_share_the_error(candid
     assert finding.interval is not None
     assert pytest.approx([math.exp(x) for x in both]) == list(finding.interval)
     assert pytest.approx(math.exp(lower)) == finding.lower_bound
-
-
-def test_what_one_candidate_proves_is_not_enough_among_three():
-    doc = with_block_speedups([1.18, 1.26, 1.22])
-    alone = judge(doc)
-    for name in ("slow-a", "slow-b"):
-        add_candidate(doc, name, speedup=0.8)
-    among_three = judge(doc)
-
-    assert {"speedup_proven", "quality_needs_runs"} == codes(alone)
-    assert "speed_needs_blocks" in codes(among_three)
 
 
 def test_a_segment_that_failed_before_it_could_tell_is_a_crash_not_a_missing_treatment():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import itertools
 from typing import Any
 
 import pytest
@@ -70,25 +69,6 @@ def test_a_hybrid_trial_begins_with_one_or_two_extra_runs(history, count):
 
     assert "shadow" == step["mode"]
     assert count == sum(run["arm"] == "compile" for run in step["runs"])
-
-
-def test_a_hybrid_trial_then_takes_turns_in_production():
-    doc = trial("hybrid", history=5, sd=0.02)
-    noisy = itertools.cycle([2.47, 2.47, 2.53, 2.53])
-    first = next_step(doc)
-    for run in first["runs"]:
-        run_full(doc, run["arm"], next(noisy))
-    names = []
-    for _ in range(4):
-        step = next_step(doc)
-        assert ("canary", 0.0) == (step["mode"], step["usd"])
-        assert len(step["runs"]) <= 2
-        for run in step["runs"]:
-            names.append(run["arm"])
-            run_full(doc, run["arm"], next(noisy), mode="canary")
-
-    assert abs(names.count("compile") - names.count("baseline")) <= 1
-    assert not any(a == b == c for a, b, c in zip(names, names[1:], names[2:], strict=False))
 
 
 @pytest.mark.parametrize("mode", ["shadow", "hybrid", "canary"])

@@ -72,19 +72,6 @@ def test_short_blocks_that_whole_jobs_do_not_confirm_promote_nothing():
     assert "saving_unproven" == decision.reasons[0].code
 
 
-def test_the_headline_the_time_and_the_money_are_one_figure():
-    decision = judge(demo_production())
-    saving, figures = write(decision.saving), speedup(decision)
-    base = saving["usd_per_run_baseline"]
-
-    assert 1.0 < figures["estimate"] < 1.15
-    assert pytest.approx(base * (1 - 1 / figures["estimate"])) == saving["usd_per_run"]
-    assert (
-        pytest.approx([base * (1 - 1 / s) for s in figures["interval"]])
-        == (saving["interval_usd_per_run"])
-    )
-
-
 def test_the_combination_is_that_of_two_sources_by_hand():
     doc = timed(document(metrics=GOOD), around(65, 0.05), around(47, 0.05))
     doc["quality"].update(history=[2.5] * 6, history_wall_seconds=around(66, 0.05, 6))

@@ -110,10 +110,10 @@ def test_orphans_of_jobs_and_locks_are_by_workload_in_order_of_name():
         for number, execution in enumerate((other, EXECUTION))
     ]
     ends = {one: ExecutionEnd("FAILED", LONG_AGO) for one in (EXECUTION, other)}
-    locks = [("w", EXECUTION), ("a", EXECUTION)]
+    locks = [(workload, EXECUTION) for workload in "wcdba"]
     left = orphans_by_workload(jobs, locks, ends, now=NOW)
 
-    assert ["a", "w"] == list(left)
+    assert ["a", "b", "c", "d", "w"] == list(left)
     assert {EXECUTION, other} == {one.execution for one in left["w"].jobs}
     assert ((EXECUTION,), (EXECUTION,)) == (left["w"].locks, left["a"].locks)
     alone = orphans_by_workload(jobs[:1], [], ends, now=NOW)

@@ -164,19 +164,6 @@ def test_what_is_no_price_is_unknown_and_compares_nothing(usd):
     assert 2 * SAVED == savings.saved_usd
 
 
-def test_jobs_that_start_a_minute_apart_book_no_more_than_they_can_have_saved():
-    minutes = [(-35 * DAY, "baseline"), (-35 * DAY + 63, "baseline"), (0, "compile"),
-               (58, "compile"), (121, "compile"), (177, "compile")]  # fmt: skip
-    runs = [
-        production_run(
-            place, arm, started_at=1.79e9 + at, usd=(10 if arm == "baseline" else 7.5) + place / 9
-        )
-        for place, (at, arm) in enumerate(minutes)
-    ]
-
-    assert (4, 0, 0, 4, 0) == counted(saving_of(runs))
-
-
 NONE = (0, None, None)
 
 
