@@ -26,7 +26,7 @@ class Expression:
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """What recordings are filed under; an expression may stand in a state twice."""
+        """What evaluations are filed under; an expression may stand in a state twice."""
         return self.machine, self.state, self.text
 
 
@@ -52,13 +52,9 @@ def expressions(machine: str, definition: dict[str, Any]) -> Iterator[Expression
                 yield from _in_field(machine, name, state["Type"], field, value)
 
 
-def recording_keys(definitions: Mapping[str, dict[str, Any]]) -> set[tuple[str, str, str]]:
-    """What is to be recorded: every state (machine, name, "") and every expression's key."""
-    entered = {
-        (machine, name, "") for machine, one in definitions.items() for name, _ in states(one)
-    }
-    every = (one for item in definitions.items() for one in expressions(*item))
-    return entered | {one.key for one in every}
+def keys_of(definitions: Mapping[str, dict[str, Any]]) -> set[tuple[str, str, str]]:
+    """The key of every expression."""
+    return {one.key for item in definitions.items() for one in expressions(*item)}
 
 
 def _in_field(machine: str, state: str, kind: str, field: str, value: Any) -> Iterator[Expression]:

@@ -315,7 +315,7 @@ def _install() -> None:
     patches.client_for = sagemaker_task.client_for = lambda service, *_: _Client(service)  # type: ignore[assignment]
     patches.install()
     expressions._MOST_MILLISECONDS = 10**9  # a busy machine is no fault
-    expressions.install(None)
+    expressions.install()
     sagemaker_task.install(_Training())  # type: ignore[arg-type]
 
     def sleep(seconds: float) -> None:

@@ -31,7 +31,7 @@ def signature(thing):
     parameters = inspect.signature(thing).parameters.values()
     return f"({', '.join(str(one.replace(annotation=one.empty)) for one in parameters)})"
 
-settings = parse_arguments(["--home", sys.argv[1], "--run-id", "test", "--record-expressions",
+settings = parse_arguments(["--home", sys.argv[1], "--run-id", "test",
                             "--job-python", sys.executable])
 prepare_process(settings, port=1)
 answer = {

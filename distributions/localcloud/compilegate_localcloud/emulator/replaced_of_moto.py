@@ -75,12 +75,6 @@ MOTO = (
         )
         for kind in ("StringJSONata", "StringVariableSample")
     ),
-    Replacement(
-        f"{_ASL}.component.state.state.CommonStateField._get_state_entered_event_details",
-        "(self, env)",
-        "recordings of expressions also list the states that were entered",
-        "a public event per state that is entered",
-    ),
     *(
         Replacement(
             f"{_ASL}.{module}.parse", signature,

@@ -31,16 +31,10 @@ class Settings(Home):
     enforce_iam: bool
     inject_failures: bool
     hold_rates: bool
-    record_expressions: bool
     slots: int
     stop_grace_seconds: float
     checkpoint_seconds: float
     quotas: dict[str, int]
-
-    @property
-    def recording(self) -> Path | None:
-        """Where evaluations of expressions are recorded, None where they are not."""
-        return self.logs / "expressions.jsonl" if self.record_expressions else None
 
     @property
     def temporary(self) -> Path:
@@ -73,7 +67,6 @@ def parse_arguments(arguments: Sequence[str]) -> Settings:
     parser.add_argument("--enforce-iam", action="store_true")
     parser.add_argument("--inject-failures", action="store_true")
     parser.add_argument("--hold-rates", action="store_true")
-    parser.add_argument("--record-expressions", action="store_true")
     parser.add_argument("--slots", type=int, default=usable_cores())
     # 120 s on AWS, in which the script trains on because it gets no signal.
     parser.add_argument("--stop-grace-seconds", type=float, default=1.0)

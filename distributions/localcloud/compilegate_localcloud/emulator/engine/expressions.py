@@ -1,4 +1,4 @@
-"""JSONata in a state machine: evaluated in Python, and recorded on request.
+"""JSONata in a state machine, evaluated in Python.
 
 moto needs a Java machine for JSONata and pastes values into the expression's text. Here
 ``jsonata-python`` evaluates it, with the functions of Step Functions that ministack adds.
@@ -10,7 +10,6 @@ import functools
 import json
 import threading
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import jsonata
@@ -28,14 +27,10 @@ from moto.stepfunctions.parser.asl.component.common.error_name.states_error_name
 )
 from moto.stepfunctions.parser.asl.eval.event.event_detail import EventDetails
 
-from compilegate_localcloud.emulator.replacements import replace, upstream
+from compilegate_localcloud.emulator.replacements import replace
 
 _event_details: Any = EventDetails  # a TypedDict whose keys are all optional in truth
 _STRINGS = "moto.stepfunctions.parser.asl.component.common.string.string_expression"
-_ENTERED = (
-    "moto.stepfunctions.parser.asl.component.state.state.CommonStateField."
-    "_get_state_entered_event_details"
-)
 _NULL = jsonata.utils.Utils.NULL_VALUE
 # Step Functions ends an evaluation after a second.
 _MOST_MILLISECONDS = 1000
@@ -64,31 +59,33 @@ def _make_parser() -> Any:
 _parser = _make_parser()
 
 
+class _Encoder(jsonata.functions.Functions.Encoder):  # type: ignore[misc]  # no types
+    """``$string`` of an object leaves letters as they are; the library escapes all but ASCII."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**{**options, "ensure_ascii": False})
+
+
+jsonata.functions.Functions.Encoder = _Encoder
+
+
 class EvaluationError(Exception):
     """The expression failed or gave no value; Step Functions says States.QueryEvaluationError."""
 
 
-def install(record_to: Path | None) -> None:
-    """Evaluate every expression here; ``record_to`` is a file for the recording, None for none."""
-    recording = Recording(record_to) if record_to else None
+def install() -> None:
+    """Evaluate every expression here."""
 
     def evaluate_body(self: Any, env: Any) -> None:
         variables = {**env.variable_store._outer_scope, **env.variable_store._inner_scope}
         states = _present(env.states._states_data)
         try:
-            value = evaluate(self.expression, states, variables)
+            env.stack.append(evaluate(self.expression, states, variables))
         except EvaluationError as error:
-            if recording:
-                recording.evaluated(self.expression, states, variables, {"error": str(error)})
             raise FailureEventException(_query_failure(env, str(error))) from error
-        if recording:
-            recording.evaluated(self.expression, states, variables, {"value": value})
-        env.stack.append(value)
 
     for kind in ("StringJSONata", "StringVariableSample"):
         replace(f"{_STRINGS}.{kind}._eval_body", evaluate_body)
-    if recording:
-        _record_entered_states(recording)
 
 
 def evaluate(expression: str, states: Mapping[str, Any], variables: Mapping[str, Any]) -> Any:
@@ -160,50 +157,3 @@ def _query_failure(env: Any, cause: str) -> Any:
         event_type=api.HistoryEventType.EvaluationFailed,
         event_details=_event_details(evaluationFailedEventDetails=details),
     )
-
-
-class Recording:
-    """One JSON document a line: each state that was entered, each expression evaluated."""
-
-    def __init__(self, path: Path) -> None:
-        self._file = path.open("a", encoding="utf-8")
-        self._lock = threading.Lock()
-
-    def entered(self, context: Mapping[str, Any], state: str) -> None:
-        """A state was entered."""
-        self._write({"machine": context["StateMachine"]["Name"], "state": state})
-
-    def evaluated(
-        self,
-        expression: str,
-        states: Mapping[str, Any],
-        variables: Mapping[str, Any],
-        outcome: Mapping[str, Any],
-    ) -> None:
-        """An expression gave ``{"value"}`` or failed with ``{"error"}``."""
-        context = states["context"]
-        self._write(
-            {
-                "machine": context["StateMachine"]["Name"],
-                "state": context["State"]["Name"],
-                "expression": expression,
-                "states": states,
-                "variables": variables,
-                **outcome,
-            }
-        )
-
-    def _write(self, line: Mapping[str, Any]) -> None:
-        with self._lock:
-            self._file.write(json.dumps(line, default=str) + "\n")
-            self._file.flush()
-
-
-def _record_entered_states(recording: Recording) -> None:
-    original = upstream(_ENTERED)
-
-    def entered(self: Any, env: Any) -> Any:
-        recording.entered(env.states.context_object.context_object_data, self.name)
-        return original(self, env)
-
-    replace(_ENTERED, entered)

@@ -53,7 +53,7 @@ class Loader:
             )
 
             patches.install()
-            expressions.install(self._settings.recording)
+            expressions.install()
             sagemaker_task.install(self._service)
             running = executions.Executions(self._settings.logs / "executions", self._recorder)
             executions.install(running)
