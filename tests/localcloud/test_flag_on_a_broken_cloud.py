@@ -1,16 +1,12 @@
-"""A flag change while the cloud itself fails: dropped requests, and an emulator that is killed."""
+"""A flag change on real adapters: requests are lost, one or all from then on; many writers."""
 
 from __future__ import annotations
 
 import http.client
-import os
-import signal
 import threading
-from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from itertools import count
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlparse
 
@@ -20,23 +16,21 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError
 
 from compilegate.adapters.stores import DynamoDbTable, SsmFlags
-from compilegate.domain import ledger_keys, naming
 from compilegate.ports import Ledger
 from compilegate.usecases.flag.change_flag import change_flag
 from compilegate_localcloud.lifecycle import LocalCloud
-from distributions.localcloud.tests.conftest import FAST, make_places
 from tests import fakes
-from tests.usecases.flag_changes import flag_change
+from tests.usecases.flag_changes import assert_sound, flag_change, history
 
-NEVER, BEFORE, AFTER = "never", "before", "after"
+PASSED, BEFORE, AFTER = "passed", "before", "after"
 NOT_PASSED_ON = ("connection", "transfer-encoding", "content-length")
 
 
 class DroppingProxy:
-    """An HTTP proxy: counts requests from 0 and drops the ``number``-th as ``how`` says, once."""
+    """An HTTP proxy: counts requests from 0 and drops the ``number``-th, and ``more`` after it."""
 
     def __init__(self, endpoint: str) -> None:
-        self.number, self.how, self.seen = 0, NEVER, 0
+        self.numbers, self.how, self.seen = range(0), BEFORE, 0
         self._upstream = urlparse(endpoint)
         proxy = self
 
@@ -58,13 +52,13 @@ class DroppingProxy:
         self._server.shutdown()
         self._server.server_close()
 
-    def drop(self, number: int, how: str) -> None:
-        """Drop this request of those that come from now on."""
-        self.number, self.how, self.seen = number, how, 0
+    def drop(self, number: int, how: str, more: int = 0) -> None:
+        """Drop these requests of those that come from now on."""
+        self.numbers, self.how, self.seen = range(number, number + 1 + more), how, 0
 
     def _pass(self, request: BaseHTTPRequestHandler) -> None:
         body = request.rfile.read(int(request.headers.get("Content-Length") or 0))
-        how = self.how if self.seen == self.number else NEVER
+        how = self.how if self.seen in self.numbers else PASSED
         self.seen += 1
         if how == BEFORE:
             request.close_connection = True
@@ -97,15 +91,16 @@ class DroppingProxy:
 pytestmark = pytest.mark.e2e
 TABLE = "flag-ledger"
 # Read the ledger, append, write the parameter, read the ledger.
-CALLS = 4
-# Before these calls the ledger has been written, then the parameter as well.
-WRITTEN = (2, 3)
+CALLS, APPEND = 4, 1
+MOMENTS = [(number, how) for how in (BEFORE, AFTER) for number in range(CALLS)]
 
 
-def services_at(cloud: LocalCloud, **proxies: str) -> Any:
+def services_at(cloud: LocalCloud, attempts: int = 6, **proxies: str) -> Any:
     """The real stores of a local cloud, reached through these proxies."""
     patient = Config(
-        retries={"mode": "standard", "max_attempts": 5}, proxies=proxies, connect_timeout=2
+        retries={"mode": "standard", "total_max_attempts": attempts},
+        proxies=proxies,
+        connect_timeout=2,
     )
     state = cloud.running_state()
     session: boto3.Session = state.session()
@@ -118,7 +113,9 @@ def services_at(cloud: LocalCloud, **proxies: str) -> Any:
     )
 
 
-def create_table(cloud: LocalCloud) -> None:
+@pytest.fixture(scope="module")
+def services(cloud: LocalCloud) -> Any:
+    """The stores as they are reached where nothing is lost."""
     keys = {"pk": "HASH", "sk": "RANGE"}
     cloud.client("dynamodb").create_table(
         TableName=TABLE,
@@ -126,12 +123,7 @@ def create_table(cloud: LocalCloud) -> None:
         AttributeDefinitions=[{"AttributeName": name, "AttributeType": "S"} for name in keys],
         BillingMode="PAY_PER_REQUEST",
     )
-
-
-def assert_made_once(services: Any, workload: str) -> None:
-    (entry,) = services.ledger.raw.entries(workload, ledger_keys.FLAG_ENTRIES)
-    name = naming.flag_parameter("local", workload)
-    assert (1, entry["to"]) == (entry["version"], services.flags.read(name))
+    return services_at(cloud)
 
 
 @pytest.fixture
@@ -141,62 +133,50 @@ def proxy(cloud: LocalCloud) -> Any:
     made.close()
 
 
+def assert_made_once(services: Any, workload: str) -> None:
+    assert_sound(services, workload)
+    assert [1] == [entry["version"] for entry in history(services, workload)]
+
+
+@pytest.mark.parametrize(("number", "how"), MOMENTS)
 def test_a_request_that_is_dropped_is_sent_again_and_changes_nothing_twice(
-    cloud: LocalCloud, proxy: DroppingProxy
+    number: int, how: str, services: Any, cloud: LocalCloud, proxy: DroppingProxy
 ) -> None:
     """boto3 repeats a call whose answer was lost: what it had appended is then its own."""
-    create_table(cloud)
-    services = services_at(cloud, http=proxy.url)
-    for how in (BEFORE, AFTER):
-        for number in range(CALLS):
-            workload = f"dropped-{how}-{number}"
-            proxy.drop(number, how)
-            made = change_flag(workload, flag_change("enable"), services=services)
+    workload, dropping = f"dropped-{how}-{number}", services_at(cloud, http=proxy.url)
+    proxy.drop(number, how)
+    made = change_flag(workload, flag_change("enable"), services=dropping)
 
-            assert (True, 1) == (made.changed, made.version)
-            assert proxy.seen > CALLS, "nothing was dropped"
-            assert_made_once(services, workload)
+    assert (True, 1) == (made.changed, made.version)
+    assert proxy.seen > CALLS, "nothing was dropped"
+    assert_made_once(services, workload)
 
 
-class Counted:
-    """A store that does something just before a call of all those that share ``calls``."""
-
-    def __init__(
-        self, store: Any, calls: Iterator[int], number: int, act: Callable[[], None]
-    ) -> None:
-        self._store, self._calls, self._number, self._act = store, calls, number, act
-
-    def __getattr__(self, name: str) -> Any:
-        def call(*arguments: Any) -> Any:
-            if next(self._calls) == self._number:
-                self._act()
-            return getattr(self._store, name)(*arguments)
-
-        return call
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("number", WRITTEN)
-def test_an_emulator_that_is_killed_in_the_middle_fails_the_change_and_a_new_one_takes_it(
-    number: int, tmp_path: Path
+@pytest.mark.parametrize(("number", "how"), MOMENTS)
+def test_a_change_that_the_cloud_ends_is_made_by_running_again(
+    number: int, how: str, services: Any, cloud: LocalCloud, proxy: DroppingProxy
 ) -> None:
-    """The new one goes on where it was, with ledger and parameter as they were written."""
-    with LocalCloud(places=make_places(tmp_path)) as cloud:
-        pid = cloud.start(attached=True, extra_arguments=FAST).pid
-        create_table(cloud)
-        services, calls = services_at(cloud), count()
-        ledger, flags = (
-            Counted(store, calls, number, lambda: os.kill(pid, signal.SIGKILL))
-            for store in (services.ledger, services.flags)
-        )
-        with pytest.raises(BotoCoreError):
-            change_flag(
-                "killed", flag_change("enable"),
-                services=replace(services, ledger=ledger, flags=flags),
-            )  # fmt: skip
+    """What runs again finds ledger and parameter as after a process that died at this call."""
+    workload, dropping = f"ended-{how}-{number}", services_at(cloud, 1, http=proxy.url)
+    proxy.drop(number, how, more=CALLS)
+    with pytest.raises(BotoCoreError):
+        change_flag(workload, flag_change("enable"), services=dropping)
+    assert number + 1 == proxy.seen
+    appended = number > APPEND or (number, how) == (APPEND, AFTER)
+    assert appended is bool(history(services, workload))
 
-    with LocalCloud(places=make_places(tmp_path)) as cloud:
-        cloud.start(attached=True, extra_arguments=FAST)
-        services = services_at(cloud)
-        assert change_flag("killed", flag_change("enable"), services=services).changed
-        assert_made_once(services, "killed")
+    assert change_flag(workload, flag_change("enable"), services=services).changed
+    assert_made_once(services, workload)
+
+
+def test_many_writers_at_once_lose_nothing(services: Any) -> None:
+    kinds = ["human set", "human revert"] * 6
+    changes = [flag_change(kind, f"change#{number}") for number, kind in enumerate(kinds)]
+    # More at once are refused for longer than a client tries again, at the service's rate.
+    with ThreadPoolExecutor(max_workers=3) as pool:
+        made = list(pool.map(lambda one: change_flag("many", one, services=services), changes))
+
+    assert all(change.changed for change in made)
+    assert set(range(1, len(kinds) + 1)) == {change.version for change in made}
+    assert len(kinds) == len(history(services, "many"))
+    assert_sound(services, "many")

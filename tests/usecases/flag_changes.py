@@ -47,19 +47,20 @@ def flag_change(kind: str, change_id: str | None = None, decided_at: int = 0) ->
     )
 
 
-def history(services: Any) -> list[dict[str, Any]]:
+def history(services: Any, workload: str = WORKLOAD) -> list[dict[str, Any]]:
     """The ledger's changes of the flag as they lie there."""
-    entries: list[dict[str, Any]] = services.ledger.raw.entries(WORKLOAD, "flag#")
+    entries: list[dict[str, Any]] = services.ledger.raw.entries(workload, "flag#")
     return entries
 
 
-def assert_sound(services: Any) -> None:
+def assert_sound(services: Any, workload: str = WORKLOAD) -> None:
     """Ledger and parameter agree, no gap, nothing doubled, no newer word of a person overruled."""
-    entries = history(services)
+    entries = history(services, workload)
     assert list(range(1, len(entries) + 1)) == [entry["version"] for entry in entries]
     ids = [entry["change_id"] for entry in entries]
     assert sorted(set(ids)) == sorted(ids)
-    assert services.flags.read(FLAG) == (entries[-1]["to"] if entries else None)
+    flag = services.flags.read(naming.flag_parameter(services.settings.stage, workload))
+    assert flag == (entries[-1]["to"] if entries else None)
     for before, after in pairwise(entries):
         assert after["from"] == before["to"]
     for at, entry in enumerate(entries):
