@@ -8,6 +8,7 @@ repositories that nothing had been repaired on.
 from __future__ import annotations
 
 import csv
+import random
 import sys
 from collections import Counter
 from collections.abc import Iterator
@@ -17,6 +18,7 @@ from pathlib import Path
 ROWS = Path(__file__).parent / "readings.csv"
 VERDICTS = ("right", "wrong", "unclear")
 LAST = "repaired 4"
+Finding = tuple[str, str, int, str]  # repository, path, line, rule
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,20 @@ def readings() -> list[Reading]:
     """All of them, in the order of the file."""
     with ROWS.open(encoding="utf-8", newline="") as file:
         return [Reading(**row) for row in csv.DictReader(file)]
+
+
+def drawn(findings: list[Finding], *, seed: str, most: int, count: int) -> list[Finding]:
+    """``count`` of them by chance, at most ``most`` of a rule in one repository."""
+    shuffled = sorted(findings)
+    random.Random(seed).shuffle(shuffled)
+    taken: Counter[tuple[str, str]] = Counter()
+    kept = []
+    for finding in shuffled:
+        repository, _, _, rule = finding
+        taken[repository, rule] += 1
+        if taken[repository, rule] <= most:
+            kept.append(finding)
+    return sorted(kept[:count])
 
 
 def tables(rows: list[Reading]) -> Iterator[str]:
