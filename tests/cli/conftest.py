@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import Result
@@ -41,6 +43,18 @@ def invoke(providers: FakeProviders, monkeypatch: pytest.MonkeyPatch, tmp_path: 
         return CliRunner().invoke(app, words, input=stdin, obj=Session(providers=providers))
 
     return call
+
+
+@pytest.fixture
+def shown(invoke: Invoke) -> Callable[..., str]:
+    """What a command shows, in one line."""
+    return lambda *words: " ".join(invoke(*words).stdout.split())
+
+
+@pytest.fixture
+def asked(invoke: Invoke) -> Callable[..., Any]:
+    """The document that a program gets."""
+    return lambda *words: json.loads(invoke(*words, "--json").stdout)
 
 
 @pytest.fixture

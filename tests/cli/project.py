@@ -52,3 +52,17 @@ def write_project(folder: Path, *changes: tuple[str, str]) -> Path:
     file = folder / "workloads" / "bert-docs.yaml"
     file.write_text(text, encoding="utf-8")
     return file
+
+
+COMPILES = "import torch\nmodel = torch.compile(model)\n"
+# Started by the launcher, which leaves a script's own compiling out.
+LAUNCHED = (
+    "entry_point: train.py", "entry_point: launch.py\n  hyperparameters: {script: train.py}",
+)  # fmt: skip
+
+
+def write_compiling(folder: Path, *changes: tuple[str, str]) -> Path:
+    """A project whose script compiles itself; returns its workload file."""
+    file = write_project(folder, *changes, LAUNCHED)
+    (folder / "training" / "train.py").write_text(COMPILES)
+    return file

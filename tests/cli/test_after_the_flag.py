@@ -1,27 +1,23 @@
 """What fails once the flag is set does not unsay the decision: ``run`` and ``status`` tell."""
 
-from __future__ import annotations
-
 import json
 from functools import partial
-from typing import Any
 
 import pytest
 
 from compilegate.cli.common import outcome as outcome_module
-from compilegate.cli.common.cloud import Cloud
 from compilegate.domain import naming
 from tests.cli.project import write_project
-from tests.cli.trial_script import decided, executions
+from tests.cli.trial_script import decided, executions, trial_of
 from tests.domain.evidence_builder import GOOD
-from tests.fake_clouds import FakeProviders, cloud
+from tests.fake_clouds import cloud
 
 CAUSE = json.dumps({"errorMessage": "a chart is broken", "errorType": "ValueError"})
 REPORT_FAILED = {"report_failed": {"error": "ValueError", "cause": CAUSE}, "notify_failed": None}
 
 
 @pytest.fixture
-def aws(providers: FakeProviders) -> Cloud:
+def aws(providers):
     """A cloud in which a trial is decided and its report is not written."""
     providers.aws_cloud = cloud()
     executions(providers.aws_cloud).on_start = partial(
@@ -31,16 +27,11 @@ def aws(providers: FakeProviders) -> Cloud:
     return providers.aws_cloud
 
 
-def text_of(result: Any) -> str:
+def text_of(result):
     return " ".join(result.stdout.split())
 
 
-def trial_of(aws: Cloud) -> str:
-    (payload,) = executions(aws).started.values()
-    return str(payload["trial"])
-
-
-def cannot_render(*_: Any) -> Any:
+def cannot_render(*_):
     raise ZeroDivisionError("still broken here")
 
 
@@ -105,9 +96,7 @@ def test_status_names_the_newest_decision_without_a_report(tmp_path, invoke, aws
     assert "missing" not in during.stdout + after.stdout
 
 
-def test_an_execution_ended_after_its_decision_does_not_claim_that_nothing_was_decided(
-    tmp_path, invoke, aws
-):
+def test_an_execution_ended_after_its_decision_names_it(tmp_path, invoke, aws):
     executions(aws).ends = {"bert-docs": "ABORTED"}
     result = invoke("run", write_project(tmp_path))
 

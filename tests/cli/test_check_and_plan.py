@@ -1,16 +1,17 @@
-"""``check`` and ``plan``: what could be gained and what finding out costs, without an account."""
-
-from __future__ import annotations
+"""``check`` and ``plan``: what could be gained and what finding out costs, of one file or many."""
 
 import json
-import re
 from pathlib import Path
 
 import pytest
-import yaml
 
-from compilegate.domain.workload.file import parse_workload
-from tests.cli.project import write_project
+from compilegate.cli.check import Totals
+from compilegate.domain.economics import Range
+from compilegate.domain.eligibility.check import CandidateEligibility, Eligibility
+from compilegate.domain.eligibility.payoff import Economics
+from compilegate.domain.errors import path_shown
+from compilegate.domain.workload.model import Candidate
+from tests.cli.project import COMPILES, LAUNCHED, write_compiling, write_project
 
 ARTICLE = Path(__file__).parents[2] / "workloads" / "article-bert.yaml"
 TREES = (
@@ -50,7 +51,7 @@ ODD = (
     "hyperparameters: {script: train.py, at: '[/30] :x:'}}\nquality:"
 )
 # What is changed, the command, its exit code, and what is said in this order.
-SCREENS: dict[str, tuple[tuple[tuple[str, str], ...], str, int, tuple[str, ...]]] = {
+SCREENS = {
     "eligible": ((), "check", 0, ("bert-docs: eligible",)),
     "to measure, with the money before the reasons": (
         (RAGGED, BF16), "check", 11,
@@ -149,21 +150,17 @@ def test_people_read_it_in_80_columns(case, tmp_path, invoke):
         ((SMALL_CAP,), "eligible", "trial_over_budget"), (TREES, "ineligible", "ineligible"),
     ],
 )  # fmt: skip
-def test_programs_get_verdict_and_refusal(changes, verdict, refused, tmp_path, invoke):
+def test_programs_get_verdict_and_refusal(changes, verdict, refused, tmp_path, asked):
     file = write_project(tmp_path, *changes)
-    checked, planned = (
-        json.loads(invoke(command, file, "--json").stdout) for command in ("check", "plan")
-    )
 
-    assert verdict == checked["verdict"]
-    assert refused == planned.get("refused", {}).get("code")
+    assert verdict == asked("check", file)["verdict"]
+    assert refused == asked("plan", file).get("refused", {}).get("code")
 
 
-def test_prices_of_the_jobs_own_region_need_no_others(tmp_path, invoke):
+def test_prices_of_the_jobs_own_region_need_no_others(tmp_path, shown):
     file = write_project(tmp_path, BF16, ("ml.g5.xlarge", "ml.g4dn.xlarge"))
-    planned = invoke("plan", file, "--region", "us-west-2").stdout
 
-    assert "facts refresh reads those" not in " ".join(planned.split())
+    assert "facts refresh reads those" not in shown("plan", file, "--region", "us-west-2")
 
 
 def test_the_configuration_to_copy_stands_on_lines_of_its_own(tmp_path, invoke):
@@ -222,15 +219,6 @@ def test_what_is_not_known_stands_in_and_is_labelled(tmp_path, invoke):
     assert "s3://data-bucket/workloads/bert-docs/inputs/train/digest/" == uri
 
 
-def test_the_examples_in_the_workloads_folder_are_valid(invoke):
-    folder = Path(__file__).resolve().parents[2] / "workloads"
-    files = sorted(folder.glob("*.yaml"))
-
-    names = [parse_workload(yaml.safe_load(file.read_text())).name for file in files]
-
-    assert len(names) == len(set(names)) > 0
-
-
 ONE_JOB = """candidates:
   - {name: ddp, distribution: pytorchddp}
   - {name: smddp, distribution: smddp}
@@ -243,25 +231,23 @@ OLD = (
 )
 
 
-def test_of_two_candidates_that_are_one_job_the_second_is_left_out(tmp_path, invoke):
+def test_of_two_candidates_that_are_one_job_the_second_is_left_out(tmp_path, shown, asked):
     cap = ("quality:", "policy: {max_trial_usd: 100000}\nquality:")
     file = write_project(tmp_path, BF16, *OLD, ("quality:", ONE_JOB), cap)
-    plan = json.loads(invoke("plan", file, "--json").stdout)
-    table = invoke("plan", file).stdout
+    plan = asked("plan", file)
 
     assert ["baseline", "ddp", "alone"] == [arm["name"] for arm in plan["arms"]]
     assert ["smddp"] == [left["name"] for left in plan["left_out"]]
     assert "the same job as ddp" in plan["left_out"][0]["why"]
-    assert "one factor: no launcher" in " ".join(table.split())
-
-
-COMPILES = "import torch\nmodel = torch.compile(model)\n"
-LAUNCHED = "entry_point: launch.py\n  hyperparameters: {script: train.py}"
+    assert "one factor: no launcher" in shown("plan", file)
 
 
 def test_a_script_that_already_compiles_saves_against_an_uncompiled_run(tmp_path, invoke):
-    file = write_project(tmp_path, ("entry_point: train.py", LAUNCHED))
+    file = write_project(tmp_path, LAUNCHED)
     quiet = [invoke(command, file).stdout for command in ("check", "plan")]
+    plain = write_project(tmp_path / "plain")
+    (tmp_path / "plain" / "training" / "train.py").write_text(COMPILES)  # stays in the baseline
+    quiet.append(invoke("check", plain).stdout)
     (tmp_path / "training" / "train.py").write_text(COMPILES.replace(")\n", ") # \x1b[31m\n"))
     texts = [" ".join(invoke(command, file).stdout.split()) for command in ("check", "plan")]
     documents = [
@@ -277,30 +263,23 @@ def test_a_script_that_already_compiles_saves_against_an_uncompiled_run(tmp_path
     assert not any("already compiles" in text or "uncompiled" in text for text in quiet)
 
 
-def test_without_a_holdback_the_saving_is_said_to_be_unknown(tmp_path, invoke):
-    file = write_project(tmp_path)
-    text = file.read_text()
-    file.write_text(f"{text}\npolicy: {{holdback: 0}}\n")
-    document = json.loads(invoke("check", file, "--json").stdout)
+@pytest.mark.parametrize(
+    ("change", "unknown"),
+    [
+        (("quality:", "policy: {holdback: 0}\nquality:"), True),
+        (("quality:", "policy: {holdback: 0.01}\nquality:"), False),
+        (("runs_per_week: 3", "runs_per_week: 0.4"), True),
+    ],
+)
+def test_without_a_holdback_the_saving_is_unknown(change, unknown, tmp_path, shown, asked):
+    file = write_project(tmp_path, change)
 
-    assert {} == document["no_holdback"]
-    assert "what it saves from then on is unknown" in " ".join(invoke("check", file).stdout.split())
-    file.write_text(f"{text}\npolicy: {{holdback: 0.01}}\n")
-    assert "no_holdback" not in json.loads(invoke("check", file, "--json").stdout)
-    file.write_text(re.sub(r"runs_per_week: \d+", "runs_per_week: 0.4", text))
-    assert "no_holdback" in json.loads(invoke("check", file, "--json").stdout)
-
-
-def test_another_entry_points_own_compiling_stays_in_the_baseline(tmp_path, invoke):
-    file = write_project(tmp_path)
-    (tmp_path / "training" / "train.py").write_text(COMPILES)
-
-    assert "script_compiles" not in json.loads(invoke("check", file, "--json").stdout)
+    assert unknown is ("no_holdback" in asked("check", file))
+    assert unknown is ("what it saves from then on is unknown" in shown("check", file))
 
 
 def test_lines_and_totals_say_which_savings_are_against_an_uncompiled_run(tmp_path, invoke):
-    file = write_project(tmp_path, ("entry_point: train.py", LAUNCHED))
-    (tmp_path / "training" / "train.py").write_text(COMPILES)
+    file = write_compiling(tmp_path)
     for index in range(4):
         text = file.read_text().replace("bert-docs", f"job-{index}")
         (file.parent / f"job-{index}.yaml").write_text(text)
@@ -309,3 +288,141 @@ def test_lines_and_totals_say_which_savings_are_against_an_uncompiled_run(tmp_pa
 
     assert "a year, against" in text
     assert "(5 against an uncompiled run)" in text
+
+
+@pytest.fixture
+def team(tmp_path):
+    """Two teams' folders: five sound workloads, one that no compiler helps, one with a mistake."""
+    good = write_project(tmp_path / "a")
+    text = good.read_text()
+    for index in range(4):
+        name = f"job-{index}"
+        (good.parent / f"{name}.yml").write_text(text.replace("bert-docs", name))
+    trees = write_project(tmp_path / "b", *TREES, ("name: bert-docs", "name: trees"))
+    wrong = text.replace("name: bert-docs", "name: wrong").replace("margin: 0.005", "margin: -1")
+    (trees.parent / "wrong.yaml").write_text(wrong)
+    (trees.parent / "values.yaml").write_text("replicas: 2\nimage: web\n")
+    hidden = tmp_path / "b" / ".cache"
+    hidden.mkdir()
+    (hidden / "old.yaml").write_text(text)
+    return tmp_path
+
+
+def test_a_folder_is_searched_for_what_looks_like_a_workload(team, invoke):
+    result = invoke("check", team, "--jsonl")
+
+    answers = [json.loads(line) for line in result.stdout.splitlines()]
+    names = [Path(answer["file"]).name for answer in answers]
+    assert [
+        "bert-docs.yaml", "job-0.yml", "job-1.yml", "job-2.yml", "job-3.yml", "bert-docs.yaml",
+        "wrong.yaml",
+    ] == names  # fmt: skip
+
+
+def test_many_get_a_line_each_and_a_sum(team, invoke):
+    result = invoke("check", team)
+
+    lines = result.stdout.splitlines()
+    text = " ".join(result.stdout.split())
+    assert 2 == result.exit_code
+    assert ["bert-docs", "job-0", "job-1", "job-2", "job-3", "trees"] == [
+        line[14:].split()[0] for line in lines[:6]
+    ]
+    assert "6 workloads: " in text
+    assert "1 not eligible, 1 file invalid" in text
+    assert "training costs per year" in text
+    assert "Largest training costs without an eligible compiler" in text
+    assert [line for line in lines if len(line) > 80] == []
+    assert "\x1b" not in result.stdout
+
+
+def test_the_sum_is_the_sum_of_the_documents(team, invoke):
+    (team / "b" / "workloads" / "wrong.yaml").unlink()
+    documents = json.loads(invoke("check", team, "--json").stdout)
+
+    result = invoke("check", team)
+
+    usd = sum(document["economics"]["annual_training_usd"] for document in documents)
+    assert f"training costs per year   ${usd:,.0f}" in result.stdout
+    assert 6 == len(documents)
+    assert {document["verdict"] for document in documents} >= {"ineligible"}
+
+
+def test_a_name_used_twice_is_reported_and_counted_once(team, invoke):
+    first, second = (team / "a" / "workloads" / f"job-{index}.yml" for index in (0, 1))
+    second.write_text(first.read_text())
+
+    result = invoke("check", first, second, "--json")
+
+    answers = json.loads(result.stdout)
+    assert (2, [False, True]) == (result.exit_code, ["error" in answer for answer in answers])
+    assert f"{second}: name: is also the name of the workload in {first}" in result.stderr
+
+
+def test_a_file_named_twice_is_checked_once(team, invoke):
+    folder = team / "a" / "workloads"
+
+    result = invoke("check", folder, folder / "job-0.yml", "--jsonl")
+
+    assert 5 == len(result.stdout.splitlines())
+
+
+def test_a_folder_without_workloads_is_bad_input(tmp_path, invoke):
+    (tmp_path / "values.yaml").write_text("replicas: 2\n")
+
+    result = invoke("check", tmp_path)
+
+    assert 2 == result.exit_code
+    assert f"{tmp_path}: contains no workload file" in result.stderr
+
+
+@pytest.mark.parametrize("name", ["x" * 300, "a/" * 3000 + "b.yaml", "nothing-here"])
+def test_a_name_that_the_disk_refuses_is_bad_input(name, invoke):
+    result = invoke("check", name)
+
+    assert 2 == result.exit_code
+    assert result.stderr.startswith(f"Error: {path_shown(name)}: ")
+
+
+def test_an_error_of_many_files_is_counted(team, invoke):
+    for index in range(4):
+        file = team / "a" / "workloads" / f"job-{index}.yml"
+        file.write_text(file.read_text().replace("  run_hours: 6.0\n", ""))
+
+    result = invoke("check", team)
+
+    assert "in 4 files: schedule.run_hours is missing" in result.stdout
+    assert 4 == result.stderr.count("schedule.run_hours: is missing")
+
+
+def test_two_forms_of_output_are_one_too_many(team, invoke):
+    result = invoke("check", team, "--json", "--jsonl")
+
+    assert (2, "--jsonl") == (result.exit_code, json.loads(result.stdout)["error"]["field"])
+
+
+def answered(name, usd, saving):
+    """A workload that may be tried; USD per year."""
+    economics = Economics(
+        annual_training_usd=usd, plausible_annual_saving_usd=saving, plausible_speedup=None,
+        largest_speedup=None, trial_usd=None, break_even=None, overhead=None, payback_days=None,
+        region="us-east-1", prices_region=None, prices_as_of=None, price_source=None,
+    )  # fmt: skip
+    candidate = CandidateEligibility(Candidate(name="compile"), "torch_compile", ())
+    return Eligibility(name, (candidate,), (), economics)
+
+
+def test_the_few_that_matter_most_are_kept_whatever_their_order():
+    totals = Totals()
+    for usd in (3, 9, 1, 7, 5, 8, 2, 6, 4):
+        totals.add(answered(f"w{usd}", 10.0 * usd, Range(0, usd)))
+
+    assert [9, 8, 7, 6, 5] == sorted((usd for usd, *_ in totals.most_to_gain), reverse=True)
+    assert (450.0, 45.0) == (totals.training_usd, totals.saving_high)
+
+
+def test_a_workload_without_a_known_price_is_counted_and_not_taken_for_free():
+    totals = Totals()
+    totals.add(answered("w", None, None))
+
+    assert (1, 0.0, []) == (totals.unpriced, totals.training_usd, totals.most_to_gain)

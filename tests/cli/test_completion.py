@@ -1,7 +1,5 @@
 """Shells complete commands, options and names of workloads, without asking a cloud."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess
@@ -11,14 +9,13 @@ from pathlib import Path
 import pytest
 
 from compilegate.cli.common.session import workload_names
-from tests.cli.conftest import Invoke
 from tests.cli.project import write_project
 
 ROOT = Path(__file__).parents[2]
 KEPT = Path(".compilegate/trials")
 
 
-def command(*words: str, **variables: str) -> str:
+def command(*words, **variables):
     """Standard output of the command as a process of its own."""
     result = subprocess.run(
         [sys.executable, "-m", "compilegate.cli.main", *words], env={**os.environ, **variables},
@@ -37,9 +34,7 @@ def test_the_script_for_a_shell_is_printed_and_one_it_reads(shell):
         subprocess.run([found, "-n"], input=script, text=True, check=True, timeout=30)
 
 
-def completed(
-    words: str, invoke: Invoke, monkeypatch: pytest.MonkeyPatch, shell: str = "bash"
-) -> list[str]:
+def completed(words, invoke, monkeypatch, shell="bash"):
     """What the shell is answered for the words, the last of them incomplete."""
     monkeypatch.setenv("_ROOT_COMPLETE", f"complete_{shell}")  # the runner's name for the command
     monkeypatch.setenv("COMP_WORDS", f"compilegate {words}")
@@ -56,9 +51,7 @@ def test_commands_and_options_are_completed(invoke, monkeypatch):
 @pytest.mark.parametrize(
     "reader", ["flag show", "flag history", "status", "report", "export", "train", "unlock"]
 )
-def test_so_are_workloads_of_files_and_of_trials_that_are_kept(
-    reader, invoke, monkeypatch, tmp_path
-):
+def test_so_are_workloads_of_files_and_of_kept_trials(reader, invoke, monkeypatch, tmp_path):
     write_project(tmp_path)
     (KEPT / "bert-other-0mabc123").mkdir(parents=True)
     (KEPT / "lm-0mabc123").mkdir()

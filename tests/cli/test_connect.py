@@ -1,13 +1,9 @@
 """Connecting to a stage, and what is read from AWS while a trial runs, against moto."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from datetime import UTC, datetime
-from typing import Any
 
 import boto3
 import pytest
@@ -34,7 +30,7 @@ OUTPUTS = {
 
 
 @pytest.fixture
-def aws(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def aws(monkeypatch):
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"):
         monkeypatch.setenv(name, "testing")
     for name in ("AWS_ENDPOINT_URL", "AWS_PROFILE"):
@@ -102,9 +98,7 @@ def test_production_starts_what_the_outputs_name(aws):
     )  # fmt: skip
 
 
-def cloudformation(
-    *, outputs: dict[str, str] | None, status: str = "CREATE_COMPLETE", region: str = REGION
-) -> Any:
+def cloudformation(*, outputs, status="CREATE_COMPLETE", region=REGION):
     """A client that answers DescribeStacks once; None is a stack that is not there."""
     client = boto3.client(
         "cloudformation", region_name=region, aws_access_key_id="x", aws_secret_access_key="x"

@@ -1,10 +1,10 @@
 """Files as people get them wrong: each is refused with the field, the fix and no traceback.
 
-The first two lines of a file say which field the error names and a part of what it says.
+The first two lines of a file of the corpus say which field the error names and a part of what it
+says. What is wrong is the reader's (tests/adapters/test_workload_files.py).
 """
 
-from __future__ import annotations
-
+import json
 import re
 from pathlib import Path
 
@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.cli.project import WORKLOAD
+from tests.cli.project import WORKLOAD, write_project
 from tests.fuzzing import at_most
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -23,14 +23,14 @@ SOUND = WORKLOAD.replace("data/train", "s3://bucket/train/")
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Path:
+def project(tmp_path):
     (tmp_path / "training").mkdir()
     (tmp_path / "training" / "train.py").write_text("print('training')\n")
     (tmp_path / "training" / "run.sh").write_text("python train.py\n")
     return tmp_path
 
 
-def expected(file: Path) -> tuple[str, str]:
+def expected(file):
     field, says, *_ = file.read_text(encoding="utf-8").splitlines()
     return field.removeprefix("# field: "), says.removeprefix("# says: ")
 
@@ -83,3 +83,42 @@ def test_a_file_with_holes_never_ends_in_a_traceback(command, data, project, inv
     assert result.exit_code in (0, 2, 10, 11), result.output
     assert "Traceback" not in result.output
     assert (result.exit_code == 2) == result.stderr.startswith(f"Error: {file}: ")
+
+
+def test_every_error_has_a_line_of_its_own_and_stands_in_the_document(tmp_path, invoke):
+    red = ("schema: 1", 'schema: 1\n"\\e[31mred\\a": 2')
+    file = write_project(tmp_path, red, ("margin: 0.005", "margin: .nan"))
+
+    result = invoke("check", file)
+    document = json.loads(invoke("check", file, "--json").stdout)
+
+    assert (2, "") == (result.exit_code, result.stdout)
+    first, *lines = result.stderr.splitlines()
+    assert f"Error: {file}: 2 errors" == first
+    fields = [one["field"] for one in document["errors"]]
+    assert {"quality.margin", "\x1b[31mred\a"} == set(fields)
+    assert [f"  {field.encode('unicode_escape').decode()}: " for field in fields] == [
+        line[: line.index(": ") + 2] for line in lines
+    ]
+    assert "(got .nan), line 29. Fix: " in result.stderr
+    assert document["error"] == document["errors"][0]
+
+
+@pytest.mark.parametrize("command", ["plan", "run"])
+def test_a_single_error_stands_on_the_files_line(command, tmp_path, invoke):
+    result = invoke(command, tmp_path)
+
+    assert 2 == result.exit_code
+    assert f"Error: {tmp_path}: is a folder. Fix: name a workload file" in result.stderr
+
+
+def test_an_s3_input_that_does_not_exist_starts_nothing(tmp_path, invoke, aws):
+    file = write_project(tmp_path, ("data/train", "s3://other/train/"))
+
+    result = invoke("run", file)
+
+    assert result.exit_code == 2
+    assert f"{file}: training.inputs.train: does not exist" in result.stderr
+    assert "(got 's3://other/train/')" in result.stderr
+    assert {} == aws.executions.started
+    assert {} == aws.services.store.objects

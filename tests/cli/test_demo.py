@@ -1,6 +1,4 @@
-"""The demo's table and figures, and that it ends what it started."""
-
-from __future__ import annotations
+"""``demo`` and ``demo-production``: what they show, and that they end what they started."""
 
 import json
 import os
@@ -12,16 +10,20 @@ from pathlib import Path
 import pytest
 
 from compilegate.adapters.state_machines import ExecutionState
-from compilegate.cli.common.cloud import Cloud
+from compilegate.adapters.yaml_document import load_yaml
 from compilegate.cli.trials import JobLines, JobView, View
 from compilegate.domain.errors import EnvironmentNotReadyError
+from compilegate.domain.production.registration import FAULT_VARIABLE
+from compilegate.domain.workload.file import parse_workload
+from compilegate.usecases.flag.change_flag import flag_versions
 from compilegate.usecases.records import Trial
 from compilegate_local import demo
 from compilegate_local.demo import seconds_by_part
+from tests.cli.production_script import Production
 from tests.cli.project import write_project
 from tests.cli.trial_script import decided, executions
 from tests.domain.evidence_builder import GOOD, NOISY, WORSE
-from tests.fake_clouds import FakeProviders, cloud
+from tests.fake_clouds import cloud
 from tests.report.browser import plain
 
 METRICS = {"one": GOOD, "two": WORSE, "three": NOISY}
@@ -29,9 +31,8 @@ NOTE = "Trained on this machine's CPU."
 
 
 @pytest.fixture
-def local(providers: FakeProviders, monkeypatch: pytest.MonkeyPatch) -> Cloud:
+def local(providers, monkeypatch):
     """A local cloud that decides at once; the data is taken as prepared."""
-
     monkeypatch.setattr(demo, "preparing_data", lambda command: nullcontext(lambda: None))
     providers.local_cloud = cloud("local", simulated=NOTE)
     executions(providers.local_cloud).on_start = lambda payload: decided(
@@ -40,7 +41,7 @@ def local(providers: FakeProviders, monkeypatch: pytest.MonkeyPatch) -> Cloud:
     return providers.local_cloud
 
 
-def options(folder: Path) -> list[str]:
+def options(folder):
     words = []
     for name in METRICS:
         change = ("name: bert-docs", f"name: {name}")
@@ -48,22 +49,14 @@ def options(folder: Path) -> list[str]:
     return words
 
 
-def test_three_verdicts_each_outcome_and_exit_0_whatever_they_are(
-    tmp_path, invoke, local, providers
-):
+def test_three_verdicts_and_exit_0_whatever_they_are(tmp_path, invoke, local, providers):
     result = invoke("demo", *options(tmp_path))
 
-    assert 0 == result.exit_code, result.output
-    assert providers.ended
+    assert (0, True) == (result.exit_code, providers.ended), result.output
     for expected in (
-        "Trials, all at once: one, two, three.",
-        "turn it on",
-        "leave it off",
-        "not proven",
-        "flag unchanged",
-        "Not training: 100%",
-        f"Simulated: {NOTE}",
-    ):
+        "Trials, all at once: one, two, three.", "turn it on", "leave it off", "not proven",
+        "flag unchanged", "Not training: 100%", f"Simulated: {NOTE}",
+    ):  # fmt: skip
         assert expected in " ".join(result.stdout.split())
     assert 3 == result.stdout.count("report.html")
     lines = result.stdout.splitlines()
@@ -74,9 +67,7 @@ def test_three_verdicts_each_outcome_and_exit_0_whatever_they_are(
     assert [line for line in lines if len(line) > 80] == []
 
 
-def test_what_the_demo_leaves_answers_the_command_that_its_reports_name(
-    tmp_path, invoke, local, providers
-):
+def test_what_the_demo_leaves_answers_commands(tmp_path, invoke, local, providers):
     assert 0 == invoke("demo", *options(tmp_path)).exit_code
     providers.local_cloud = None
 
@@ -114,7 +105,7 @@ def test_as_json(tmp_path, invoke, local):
 
 
 def test_ctrl_c_ends_the_cloud(tmp_path, invoke, local, providers):
-    def interrupt(arn: str) -> None:
+    def interrupt(arn):
         raise KeyboardInterrupt
 
     executions(local).on_look = interrupt
@@ -132,7 +123,7 @@ def test_keep_leaves_the_cloud_and_says_how_to_end_it(tmp_path, invoke, local, p
     assert "compilegate local down" in result.stdout
 
 
-def job(started: float, ended: float) -> JobView:
+def job(started, ended):
     return JobView("j", "q1a17", "baseline", "Completed", "", started, ended, 1.0, JobLines())
 
 
@@ -181,3 +172,124 @@ def test_a_busy_machine_is_named_before_anything_starts(tmp_path, invoke, local,
     for text in busy:
         assert " ".join(text.split()).startswith("This machine is busy (load 6.0 on 2 cores): ")
     assert ["Preparing", "Starting"] == [text.split()[0] for text in quiet]
+
+
+@pytest.fixture
+def month(local, tmp_path, invoke):
+    """The command on a month with these figures."""
+    file = write_project(tmp_path / "team", ("  margin: 0.005\n", NO_WAIT))
+
+    def call(*options, **figures):
+        Production(local, **figures)
+        return invoke("demo-production", "--workload", file, *options)
+
+    return call
+
+
+NO_WAIT = "  margin: 0.005\npolicy: {cooldown_days: 0}\n"
+
+
+def test_promotion_fault_alarm_revert_and_the_run_after(month, providers):
+    result = month()
+
+    text = " ".join(result.stdout.split())
+    assert (0, True) == (result.exit_code, providers.ended), result.output
+    for expected in (
+        f"Simulated: {NOTE}", "Simulated: the clock.", "Simulated: the fault.",
+        f"{FAULT_VARIABLE}=learning_rate:0.2", "ALARM", "checks alarm", "flag off (reverted)",
+        "The owner was notified:", "The whole history: s3://data/reports/bert-docs/history.html",
+        "compilegate-reports/bert-docs-history/history.html",
+    ):  # fmt: skip
+        assert expected in text
+    lines = result.stdout.splitlines()
+    states = {
+        word: [int(line.split()[0]) for line in lines if f"  {word}  " in line]
+        for word in ("ALARM", "faulty")
+    }
+    assert {"ALARM": [5, 6, 7, 8, 9, 10], "faulty": [11]} == states
+    assert [line for line in lines if len(line) > 80] == []
+
+
+def test_the_month_as_json_and_a_second_one_on_the_same_cloud(month):
+    document = json.loads(month("--json", "--keep").stdout)
+    nights = document["runs"]
+    assert (True, None, "promote") == (
+        document["as_planned"], document["wrong"], document["trial"]["verdict"],
+    )  # fmt: skip
+    assert ["baseline", "compile", "compile", "compile"] == [night["arm"] for night in nights[:4]]
+    assert {None} == {night["injected_fault"] for night in nights[:4]}
+    alarm = next(night for night in nights if night["alarm"])
+    assert ("compile", "learning_rate:0.2") == (alarm["arm"], alarm["injected_fault"])
+    assert 6 == sum(night["why"] == "confirm" for night in nights)
+    assert ("revert", {"enabled": False, "state": "reverted"}) == (
+        nights[-2]["verdict"], nights[-2]["flag"],
+    )  # fmt: skip
+    assert ("baseline", "scheduled") == (nights[-1]["arm"], nights[-1]["why"])
+    assert len({night["stands_for"][:10] for night in nights}) == len(nights)
+    page = json.loads(Path(document["history"]["json"]).read_text())
+    assert page["simulated_clock"] is True
+    kinds = [event["title"] for event in page["events"]]
+    assert kinds.index("Fault injected on purpose") < kinds.index("Alarm")
+    assert "Injected fault removed" in kinds
+    assert 0 == month("--json").exit_code
+
+
+@pytest.mark.parametrize(
+    ("verdict", "figures"),
+    [
+        # The metric varies too much; the speed was not proven, so no full run was made.
+        ("inconclusive", {"metrics": NOISY, "loss": 2.0}),
+        ("stay_off", {"metrics": {}, "speedup": 1.04}),
+    ],
+)
+def test_after_a_trial_that_proves_nothing_a_person_turns_it_on(verdict, figures, month, local):
+    result = month("--json", **figures)
+
+    document = json.loads(result.stdout)
+    assert 0 == result.exit_code, document["wrong"]
+    assert (verdict, True) == (document["trial"]["verdict"], document["turned_on_by_hand"])
+    assert "The trial did not prove the compiler, so it left the flag off." in result.stderr
+    command = 'compilegate flag set bert-docs --candidate compile --reason "to show production'
+    assert command in result.stderr
+    (by_hand, *_) = [
+        version for version in flag_versions("bert-docs", local.services) if version.flag.enabled
+    ]
+    assert "human:demo" == by_hand.by
+    assert ["baseline", "compile"] == [night["arm"] for night in document["runs"][:2]]
+    assert "reverted" == document["runs"][-1]["flag"]["state"]
+
+
+@pytest.mark.parametrize(
+    ("figures", "wrong"),
+    [
+        ({"metrics": WORSE}, "the trial did not turn the compiler on"),
+        ({"loss": 0.0}, "no revert within 18 faulty runs"),
+        ({"broken": (1,)}, "production run 1 did not finish training"),
+    ],
+)
+def test_what_does_not_go_as_planned_is_reported_and_a_failure(figures, wrong, month):
+    result = month(**figures)
+
+    text = " ".join(result.stdout.split())
+    assert 1 == result.exit_code
+    assert f"did not go as planned: {wrong}" in text
+    assert "history.html" in text  # what there is to see can be seen
+
+
+def test_ctrl_c_in_the_month_ends_the_cloud(month, local, providers):
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    local.production.executions.start = interrupt
+
+    result = month()
+
+    assert (130, True) == (result.exit_code, providers.ended)
+    assert "Stopping the demo" in result.stderr
+
+
+def test_the_workload_that_is_shipped_has_no_fault_and_can_be_shown_twice():
+    workload = parse_workload(load_yaml(demo.NIGHTLY))
+
+    assert FAULT_VARIABLE not in workload.training.environment
+    assert 0 == workload.policy.cooldown_days

@@ -1,11 +1,7 @@
 """``doctor --deployment`` against moto's account: real calls, a VPC as people build it."""
 
-from __future__ import annotations
-
 import json
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import boto3
 import pytest
@@ -17,41 +13,40 @@ from compilegate.adapters.workload_files import read_workload
 from compilegate.domain.errors import NotDeployedError
 from compilegate_checkup import account as deployment_check
 from compilegate_checkup.reading import BOOTSTRAP_PARAMETER, DEFAULT_QUALIFIER, read_network
-from compilegate_checkup.rules import Network, VpcSetting
+from compilegate_checkup.rules import VpcSetting
 from tests.cli.project import write_project
 from tests.cli.test_connect import cloudformation
-from tests.fake_clouds import FakeProviders
 from tests.fakes import ROLES
 
 REGION = "us-east-1"
 
 
 @pytest.fixture
-def aws(monkeypatch: pytest.MonkeyPatch, providers: FakeProviders) -> Iterator[Any]:
+def aws(monkeypatch, providers):
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"):
         monkeypatch.setenv(name, "testing")
     for name in ("AWS_ENDPOINT_URL", "AWS_PROFILE"):
         monkeypatch.delenv(name, raising=False)
 
-    replaced: dict[str, Any] = {}
+    replaced = {}
 
-    def client(service: str, region: str = REGION) -> Any:
+    def client(service, region=REGION):
         if service == "cloudformation" and service not in replaced:
             return cloudformation(outputs=None)
         return replaced.get(service) or boto3.client(service, region_name=region)
 
-    client.replaced = replaced  # type: ignore[attr-defined]
+    client.replaced = replaced
     monkeypatch.setattr(providers, "client", client, raising=False)
     with mock_aws():
         yield client
 
 
 @pytest.fixture
-def bootstrapped(aws: Any) -> None:
+def bootstrapped(aws):
     bootstrap(aws, DEFAULT_QUALIFIER)
 
 
-def bootstrap(aws: Any, qualifier: str) -> None:
+def bootstrap(aws, qualifier):
     name = BOOTSTRAP_PARAMETER.format(qualifier=qualifier)
     aws("ssm").put_parameter(Name=name, Value="30", Type="String")
 
@@ -59,23 +54,23 @@ def bootstrap(aws: Any, qualifier: str) -> None:
 class Vpc:
     """A private subnet and a security group, as EC2 makes them."""
 
-    def __init__(self, ec2: Any, cidr: str = "10.0.0.0/24") -> None:
+    def __init__(self, ec2, cidr="10.0.0.0/24", **more):
         self.ec2 = ec2
-        self.id = ec2.create_vpc(CidrBlock="10.0.0.0/16")["Vpc"]["VpcId"]
+        self.id = ec2.create_vpc(CidrBlock="10.0.0.0/16", **more)["Vpc"]["VpcId"]
         self.subnet = ec2.create_subnet(VpcId=self.id, CidrBlock=cidr)["Subnet"]["SubnetId"]
         self.group = ec2.create_security_group(
             VpcId=self.id, GroupName="jobs", Description="training jobs"
         )["GroupId"]
 
     @property
-    def setting(self) -> VpcSetting:
+    def setting(self):
         return VpcSetting((self.subnet,), (self.group,))
 
-    def open_to_itself(self) -> None:
+    def open_to_itself(self):
         pair = {"UserIdGroupPairs": [{"GroupId": self.group}], "IpProtocol": "-1"}
         self.ec2.authorize_security_group_ingress(GroupId=self.group, IpPermissions=[pair])
 
-    def add_s3_endpoint(self) -> str:
+    def add_s3_endpoint(self):
         (table,) = self.ec2.describe_route_tables(
             Filters=[{"Name": "vpc-id", "Values": [self.id]}]
         )["RouteTables"]
@@ -85,17 +80,27 @@ class Vpc:
         )  # fmt: skip
         return str(table["RouteTableId"])
 
-    def read(self) -> Network:
+    def read(self):
         return read_network(self.ec2, self.setting)
 
 
-def configure(folder: Path, vpc: Vpc | None, **more: Any) -> None:
+def configure(folder, vpc, **more):
     setting = vpc and {"subnet_ids": [vpc.subnet], "security_group_ids": [vpc.group]}
     context = {"stage": "prod", "region": REGION, "vpc": setting, **more}
     (folder / "cdk.json").write_text(json.dumps({"context": context}))
 
 
-def severities(result: Any) -> dict[str, str]:
+@pytest.fixture
+def found(invoke):
+    """Codes and severities of what an examination of one part finds."""
+
+    def call(part, *files):
+        return severities(invoke("doctor", "--deployment", *files, "--only", part, "--json"))
+
+    return call
+
+
+def severities(result):
     return {one["code"]: one["severity"] for one in json.loads(result.stdout)["reasons"]}
 
 
@@ -134,9 +139,7 @@ def test_a_vpc_in_order_leaves_a_note(invoke, aws, bootstrapped, tmp_path):
     assert "No blockers." in result.stdout
 
 
-def test_what_is_deployed_is_examined_and_not_what_cdk_json_says_now(
-    invoke, aws, bootstrapped, tmp_path, monkeypatch
-):
+def test_what_is_deployed_is_examined_and_not_cdk_json(invoke, aws, bootstrapped, tmp_path):
     vpc = Vpc(aws("ec2"))
     configure(tmp_path, None)
     deploy(aws, vpc)
@@ -148,13 +151,13 @@ def test_what_is_deployed_is_examined_and_not_what_cdk_json_says_now(
             "vpc_no_internet"} == set(severities(result))  # fmt: skip
 
 
-def deploy(aws: Any, vpc: Vpc) -> None:
+def deploy(aws, vpc):
     """A stack with the output and the function that the check reads, as botocore knows them."""
 
     class Stacks:
         meta = boto3.client("cloudformation", region_name=REGION).meta
 
-        def describe_stacks(self, **request: str) -> Any:
+        def describe_stacks(self, **request):
             return cloudformation(outputs={"JobRoles": ROLES}).describe_stacks(**request)
 
     aws.replaced["cloudformation"] = Stacks()
@@ -171,7 +174,7 @@ def deploy(aws: Any, vpc: Vpc) -> None:
 
 
 def test_a_part_that_may_not_be_read_is_named_and_the_others_are_examined(invoke, aws, monkeypatch):
-    def denied(*_: Any) -> int:
+    def denied(*_):
         error = {"Error": {"Code": "AccessDeniedException", "Message": "no"}}
         raise ClientError(error, "GetParameter")
 
@@ -197,109 +200,88 @@ PROVIDED = {
 }
 
 
-def make_role(aws: Any, **tags: str) -> None:
-    aws("iam").create_role(
-        Path="/ml/", RoleName="train-bert-docs",
-        AssumeRolePolicyDocument=json.dumps({"Version": "2012-10-17", "Statement": [TRUST]}),
-        Tags=[{"Key": key, "Value": value} for key, value in tags.items()],
-    )  # fmt: skip
-
-
-def test_roles_that_are_provided_and_what_they_are_made_under_must_be_there(invoke, aws, tmp_path):
+def test_roles_that_are_provided_and_what_they_are_made_under_must_be_there(found, aws, tmp_path):
     configure(tmp_path, None, **PROVIDED)
     file = write_project(tmp_path)
-    ask = ("doctor", "--deployment", file, "--only", "roles", "--json")
-
-    missing = {"role_missing": "block", "boundary_missing": "block"}
-    assert missing == severities(invoke(*ask))
+    assert {"role_missing": "block", "boundary_missing": "block"} == found("roles", file)
 
     policy = json.dumps({"Version": "2012-10-17", "Statement": [{**TRUST, "Resource": "*"}]})
     aws("iam").create_policy(PolicyName="Boundary", PolicyDocument=policy)
-    make_role(aws)
-    untagged = {"role_not_isolated": "warn", "role_without_tags": "warn"}
-    assert untagged == severities(invoke(*ask))
+    trust = json.dumps({"Version": "2012-10-17", "Statement": [TRUST]})
+    aws("iam").create_role(
+        Path="/ml/", RoleName="train-bert-docs", AssumeRolePolicyDocument=trust
+    )  # fmt: skip
+    assert {"role_not_isolated": "warn", "role_without_tags": "warn"} == found("roles", file)
 
     tags = {"cost-centre": "1", "compilegate-workload": "bert-docs"}
-    aws("iam").tag_role(
-        RoleName="train-bert-docs", Tags=[{"Key": key, "Value": tags[key]} for key in tags]
-    )
-    assert {} == severities(invoke(*ask))
+    pairs = [{"Key": key, "Value": value} for key, value in tags.items()]
+    aws("iam").tag_role(RoleName="train-bert-docs", Tags=pairs)
+    assert {} == found("roles", file)
 
 
-def test_what_is_demanded_of_jobs_must_be_possible(invoke, aws, tmp_path):
+def test_what_is_demanded_of_jobs_must_be_possible(found, aws, tmp_path):
     function = f"arn:aws:lambda:{REGION}:{ACCOUNT}:function:sign-in"
-    rules = {"network_isolation": True, "registry_credentials": function}
-    configure(tmp_path, None, jobs=rules)
+    configure(
+        tmp_path, None, jobs={"network_isolation": True, "registry_credentials": function}
+    )  # fmt: skip
     file = write_project(tmp_path)
-    ask = ("doctor", "--deployment", file, "--only", "jobs", "--json")
+    missing = {"registry_function_missing": "block"}
 
-    assert {"registry_function_missing": "block"} == severities(invoke(*ask))
+    assert missing == found("jobs", file)
     (read_workload(Path(file)).source_dir / "requirements.txt").write_text("accelerate\n")
-    assert {
-        "registry_function_missing": "block", "isolated_installs": "block",
-    } == severities(invoke(*ask))  # fmt: skip
+    assert {**missing, "isolated_installs": "block"} == found("jobs", file)
     configure(tmp_path, None)
-    assert {} == severities(invoke(*ask))
+    assert {} == found("jobs", file)
 
 
-def test_a_bootstrap_of_another_qualifier_does_not_count(invoke, aws, bootstrapped, tmp_path):
+def test_a_bootstrap_of_another_qualifier_does_not_count(found, aws, bootstrapped, tmp_path):
     configure(tmp_path, None, bootstrap_qualifier="mine")
-    ask = ("doctor", "--deployment", "--only", "bootstrap", "--json")
 
-    assert {"bootstrap_missing": "block"} == severities(invoke(*ask))
+    assert {"bootstrap_missing": "block"} == found("bootstrap")
     bootstrap(aws, "mine")
-    assert {} == severities(invoke(*ask))
+    assert {} == found("bootstrap")
 
 
-def test_a_bucket_that_exists_must_do_what_the_stacks_own_would(invoke, aws, tmp_path):
-    configure(tmp_path, None, bucket_name="data-of-ours", existing_bucket=True)
-    ask = ("doctor", "--deployment", "--only", "bucket", "--json")
-    assert {"bucket_missing": "block"} == severities(invoke(*ask))
+def encrypt(s3, key):
+    by = {"SSEAlgorithm": "aws:kms", "KMSMasterKeyID": key}
+    rules = {"Rules": [{"ApplyServerSideEncryptionByDefault": by}]}
+    s3.put_bucket_encryption(Bucket="ours", ServerSideEncryptionConfiguration=rules)
+
+
+def expire(s3, *filters):
+    rules = [
+        {"ID": str(number), "Status": "Enabled", "Filter": one, "Expiration": {"Days": 30}}
+        for number, one in enumerate(filters)
+    ]
+    s3.put_bucket_lifecycle_configuration(Bucket="ours", LifecycleConfiguration={"Rules": rules})
+
+
+def test_a_bucket_that_exists_must_do_what_the_stacks_own_would(found, aws, tmp_path):
+    configure(tmp_path, None, bucket_name="ours", existing_bucket=True)
+    assert {"bucket_missing": "block"} == found("bucket")
 
     s3 = aws("s3")
-    s3.create_bucket(Bucket="data-of-ours")
-    encrypt = {"SSEAlgorithm": "aws:kms", "KMSMasterKeyID": "1234"}
-    s3.put_bucket_encryption(
-        Bucket="data-of-ours",
-        ServerSideEncryptionConfiguration={
-            "Rules": [{"ApplyServerSideEncryptionByDefault": encrypt}]
-        },
-    )
+    s3.create_bucket(Bucket="ours")
+    encrypt(s3, "1234")
     assert {
         "bucket_not_versioned": "block", "bucket_other_key": "block",
         "bucket_without_expiry": "warn",
-    } == severities(invoke(*ask))  # fmt: skip
+    } == found("bucket")  # fmt: skip
 
-    s3.put_bucket_versioning(Bucket="data-of-ours", VersioningConfiguration={"Status": "Enabled"})
-    rules = [
-        {"ID": name, "Status": "Enabled", "Filter": {"Prefix": name}, "Expiration": {"Days": 30}}
-        for name in ("experiments/", "compile-cache/")
-    ]
-    s3.put_bucket_lifecycle_configuration(
-        Bucket="data-of-ours", LifecycleConfiguration={"Rules": rules}
-    )
+    s3.put_bucket_versioning(Bucket="ours", VersioningConfiguration={"Status": "Enabled"})
+    expire(s3, {"Prefix": "experiments/"}, {"Prefix": "compile-cache/"})
     key = f"arn:aws:kms:{REGION}:{ACCOUNT}:key/1234"
-    configure(tmp_path, None, bucket_name="data-of-ours", existing_bucket=True, customer_key=key)
-    assert {} == severities(invoke(*ask))
+    configure(tmp_path, None, bucket_name="ours", existing_bucket=True, customer_key=key)
+    assert {} == found("bucket")
 
     # The managed key of S3 is one that every role may use; these rules expire a part alone.
-    encrypt["KMSMasterKeyID"] = f"arn:aws:kms:{REGION}:{ACCOUNT}:alias/aws/s3"
-    s3.put_bucket_encryption(
-        Bucket="data-of-ours",
-        ServerSideEncryptionConfiguration={
-            "Rules": [{"ApplyServerSideEncryptionByDefault": encrypt}]
-        },
-    )
-    some = {"Tag": {"Key": "a", "Value": "b"}}
-    rules = [{"ID": "x", "Status": "Enabled", "Filter": some, "Expiration": {"Days": 30}}]
-    s3.put_bucket_lifecycle_configuration(
-        Bucket="data-of-ours", LifecycleConfiguration={"Rules": rules}
-    )
-    assert {"bucket_without_expiry": "warn"} == severities(invoke(*ask))
+    encrypt(s3, f"arn:aws:kms:{REGION}:{ACCOUNT}:alias/aws/s3")
+    expire(s3, {"Tag": {"Key": "a", "Value": "b"}})
+    assert {"bucket_without_expiry": "warn"} == found("bucket")
 
 
 def test_ids_of_another_account_and_a_subnet_that_is_full(aws):
-    vpc = Vpc(aws("ec2"), cidr="10.0.0.0/28")
+    vpc = Vpc(aws("ec2"), cidr="10.0.0.0/28", InstanceTenancy="dedicated")
     setting = VpcSetting((vpc.subnet, "subnet-0123456789abcdef0"), ("sg-0123456789abcdef0",))
 
     network = read_network(vpc.ec2, setting)
@@ -308,6 +290,9 @@ def test_ids_of_another_account_and_a_subnet_that_is_full(aws):
         network.missing_subnets, network.missing_groups,
     )  # fmt: skip
     assert (vpc.id, 11) == (network.subnets[0].vpc_id, network.subnets[0].free_addresses)
+    vpc.ec2.modify_vpc_attribute(VpcId=vpc.id, EnableDnsSupport={"Value": False})
+    assert (True, False, "dedicated") == (network.dns, vpc.read().dns, network.tenancy)
+    assert "default" == Vpc(vpc.ec2).read().tenancy
 
 
 def test_a_subnets_own_route_table_counts_before_the_vpcs_main_one(aws):
@@ -340,14 +325,6 @@ def test_endpoints_are_read_with_their_service_and_way(aws):
     assert (False, True) == (read["ecr.api"].is_gateway, read["ecr.api"].private_dns)
 
 
-def test_a_vpc_without_names_or_with_dedicated_machines(aws):
-    vpc = Vpc(aws("ec2"))
-    vpc.ec2.modify_vpc_attribute(VpcId=vpc.id, EnableDnsSupport={"Value": False})
-
-    assert not vpc.read().dns
-    assert "default" == vpc.read().tenancy
-
-
 @pytest.mark.parametrize(
     ("arguments", "field"),
     [
@@ -357,24 +334,20 @@ def test_a_vpc_without_names_or_with_dedicated_machines(aws):
         ([], "PATH"),
     ],
 )
-def test_an_option_of_the_other_examination_is_refused_rather_than_ignored(
-    invoke, arguments, field
-):
+def test_an_option_of_the_other_examination_is_refused(invoke, arguments, field):
     result = invoke("doctor", *arguments)
 
     assert result.exit_code == 2
     assert f"Error: {field}: " in result.stderr
 
 
-def test_a_stack_that_failed_is_named_as_such(invoke, aws, monkeypatch):
-    def failed(client: Any, stage: str) -> Any:
-        problem = "The stack x in y is not in use (ROLLBACK_COMPLETE)"
+def test_a_stack_that_failed_is_named_as_such(asked, aws, monkeypatch):
+    problem = "The stack x in y is not in use (ROLLBACK_COMPLETE)"
+
+    def failed(*_):
         raise NotDeployedError(problem, fix="read")
 
     monkeypatch.setattr(deployment_check, "stack_outputs", failed)
 
-    (stack,) = json.loads(invoke("doctor", "--deployment", "--only", "stack", "--json").stdout)[
-        "reasons"
-    ]
-
-    assert "The stack x in y is not in use (ROLLBACK_COMPLETE)" == stack["message"]
+    (stack,) = asked("doctor", "--deployment", "--only", "stack")["reasons"]
+    assert problem == stack["message"]

@@ -1,19 +1,16 @@
 """``compilegate doctor`` as a user calls it."""
 
-from __future__ import annotations
-
 import json
 import os
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
 import yaml
 from click.testing import Result
-from typer.testing import CliRunner
 
-from compilegate.cli.main import app
 from compilegate.domain.compilers import COMPILERS as DOMAIN
 from compilegate_doctor import COMPILERS
 from distributions.doctor.tests.scripts import loop
@@ -29,22 +26,16 @@ Doctor = Callable[..., Result]
 
 
 @pytest.fixture
-def doctor(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Doctor:
-    monkeypatch.chdir(tmp_path)
-
-    def call(*arguments: object) -> Result:
-        words = ["doctor", *(str(argument) for argument in arguments)]
-        return CliRunner().invoke(app, words, env={"COLUMNS": "80"})
-
-    return call
+def doctor(invoke):
+    return partial(invoke, "doctor")
 
 
-def write(**files: str) -> None:
+def write(**files):
     for name, text in files.items():
         Path(f"{name}.py").write_text(text)
 
 
-def workload(**changes: object) -> None:
+def workload(**changes):
     """Writes w.yaml: a shipped workload, its source folder training, with changes."""
     document = yaml.safe_load((ROOT / "workloads" / "demo-lm.yaml").read_text())
     document["candidates"] = changes.pop("candidates", document["candidates"])
@@ -54,7 +45,7 @@ def workload(**changes: object) -> None:
 
 
 # Scripts, the options, the exit code, and what is shown or said of what is wrong.
-ANSWERS: dict[str, tuple[dict[str, str], str, int, tuple[str, ...]]] = {
+ANSWERS = {
     "nothing": ({"a": CLEAN}, "a.py", 0, ("1 file with training code: no findings",)),
     "a note": ({"a": NOTED}, "a.py", 0, ("1 note.",)),
     "slows": (
@@ -180,7 +171,7 @@ def test_what_a_run_showed_goes_before_what_the_code_suggests(doctor):
     Path("src", "train.py").write_text(ragged)
     training = {"source_dir": "src", "hyperparameters": {"script": "train.py"}}
 
-    def rules(**shapes: bool) -> list[str]:
+    def rules(**shapes):
         workload = {"training": training, "shapes": shapes}
         Path("first.json").write_text(json.dumps({"file": "job.yaml", "workload": workload}))
         (file,) = json.loads(doctor("first.json", "--json").stdout)["files"]
@@ -200,9 +191,7 @@ def test_another_json_than_that_of_first_is_bad_input(text, doctor):
     assert "other.json" in result.output
 
 
-def test_a_folder_is_searched_but_not_environments_hidden_folders_or_links_out(
-    doctor, tmp_path_factory
-):
+def test_environments_hidden_folders_and_links_out_are_not_searched(doctor, tmp_path_factory):
     outside = tmp_path_factory.mktemp("outside")
     (outside / "other.py").write_text(BROKEN)
     for name in ("src/deep", "src/.hidden", "src/venv/lib", "src/__pycache__"):

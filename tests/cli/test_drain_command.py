@@ -1,26 +1,21 @@
 """``drain`` at the keyboard: what it says, its exit codes, and which commands it stops."""
 
-from __future__ import annotations
-
 import json
 import re
-from typing import Any
 
 import pytest
 
-from compilegate.cli.common.cloud import Cloud
 from compilegate.domain import naming
 from compilegate.domain.errors import NotDeployedError
 from tests.cli.project import write_project
-from tests.fake_clouds import FakeProviders, ScriptedExecutions, cloud
-from tests.fakes import MemoryJobs
+from tests.fake_clouds import cloud
 from tests.usecases.production_ledger import register
 
 TRIAL = {"workload": "lm", "trial": "0mabc123", "spec_key": "s"}
 
 
 @pytest.fixture
-def stage(providers: FakeProviders) -> Cloud:
+def stage(providers):
     """One trial, one production run that trains, one schedule."""
     providers.aws_cloud = aws = cloud(looks=99)
     register(aws.services, "lm", None)
@@ -30,22 +25,12 @@ def stage(providers: FakeProviders) -> Cloud:
     return aws
 
 
-def start(aws: Cloud, execution: str, job: str, *, trial: bool) -> None:
+def start(aws, execution, job, *, trial):
     machine = aws.executions if trial else aws.production.executions
     arn = machine.start(execution, TRIAL if trial else {"workload": "lm"})
-    jobs = jobs_of(aws)
+    jobs = aws.services.jobs
     jobs.add(job, "InProgress", 1000.0)
     jobs.tag(job, {naming.TAG_EXECUTION: arn})
-
-
-def jobs_of(aws: Cloud) -> MemoryJobs:
-    assert isinstance(aws.services.jobs, MemoryJobs)
-    return aws.services.jobs
-
-
-def production(aws: Cloud) -> ScriptedExecutions:
-    assert isinstance(aws.production.executions, ScriptedExecutions)
-    return aws.production.executions
 
 
 def test_with_stop_jobs_everything_ends_and_the_screen_says_what_was_stopped(invoke, stage):
@@ -57,7 +42,7 @@ def test_with_stop_jobs_everything_ends_and_the_screen_says_what_was_stopped(inv
     assert {"schedules disabled": "1", "executions stopped": "2", "jobs stopped": "2"} == counts
     for name in ("lm-0mabc123", "lm-night", "cg-lm-night-p0-r0", "cg-lm-0mabc123-q1a0-r0"):
         assert f"\n    {name}\n" in result.stdout
-    ended = jobs_of(stage).descriptions.values()
+    ended = stage.services.jobs.descriptions.values()
     assert {"Stopped"} == {one["TrainingJobStatus"] for one in ended}
     assert [line for line in result.stdout.splitlines() if len(line) > 80] == []
 
@@ -66,15 +51,13 @@ def test_a_run_that_trains_is_waited_for_until_the_time_is_up(invoke, stage):
     result = invoke("drain", "--timeout", "0", "--yes", "--json")
 
     assert 11 == result.exit_code
-    document: dict[str, Any] = json.loads(result.stdout)
+    document = json.loads(result.stdout)
     assert (True, False, ["lm"]) == (
-        document["drained"],
-        document["idle"],
-        document["schedules_disabled"],
-    )
+        document["drained"], document["idle"], document["schedules_disabled"],
+    )  # fmt: skip
     assert ["lm-0mabc123"] == document["stopped"]["executions"]
     assert [{"execution": "lm-night", "phase": "training"}] == document["in_progress"]["runs"]
-    assert {} == production(stage).stopped
+    assert {} == stage.production.executions.stopped
 
 
 def test_the_check_changes_nothing_and_its_exit_code_is_the_answer(invoke, stage):
@@ -84,14 +67,14 @@ def test_the_check_changes_nothing_and_its_exit_code_is_the_answer(invoke, stage
     assert "1 trial, 1 production run training, 2 training jobs" in busy.stdout
     assert "compilegate drain" in busy.stdout
     assert [line for line in busy.stdout.splitlines() if len(line) > 80] == []
-    assert {} == production(stage).stopped
+    assert {} == stage.production.executions.stopped
 
     invoke("drain", "--stop-jobs", "--yes")
     assert 0 == invoke("drain", "--check").exit_code
 
 
 def test_a_stage_without_a_stack_runs_nothing(invoke, providers, monkeypatch):
-    def missing(stage: str) -> Cloud:
+    def missing(stage):
         raise NotDeployedError(f"There is no stack compilegate-{stage}")
 
     monkeypatch.setattr(providers, "aws", missing)
@@ -106,13 +89,13 @@ def test_while_drained_work_is_refused_and_undo_lets_it_start(invoke, stage, tmp
     assert (2, True) == (unasked.exit_code, "--yes" in unasked.stderr)
     assert json.loads(invoke("status", "--json").stdout)["drained"] is None
     invoke("drain", "--stop-jobs", "--yes")
-    before = len(production(stage).started)
+    before = len(stage.production.executions.started)
 
     for command in (("run", file), ("train", "lm"), ("register", file)):
         result = invoke(*command)
         assert 1 == result.exit_code
         assert "compilegate drain --undo" in result.stderr
-    assert before == len(production(stage).started)
+    assert before == len(stage.production.executions.started)
     assert "Drained since" in invoke("status").stdout
 
     undone = invoke("drain", "--undo")

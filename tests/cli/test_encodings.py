@@ -1,7 +1,5 @@
 """Every command prints on every terminal: what an encoding lacks is shown by its code."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
@@ -11,7 +9,7 @@ ROOT = Path(__file__).resolve().parents[2]
 EVIDENCE = str(ROOT / "docs" / "examples" / "evidence.json")
 
 
-def run(*words: str, encoding: str) -> subprocess.CompletedProcess[bytes]:
+def run(*words, encoding):
     environment = {**os.environ, "PYTHONIOENCODING": encoding, "COLUMNS": "80"}
     command = [sys.executable, "-m", "compilegate.cli.main", *words]
     return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, check=False)

@@ -1,13 +1,10 @@
 """What surrounds every command: help, version, one message per error, no traceback."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 import typer
@@ -34,7 +31,7 @@ from compilegate.domain.errors import (
 from compilegate_localcloud.errors import CloudEndedError, NotReadyError
 
 
-def leaves(group: Any, prefix: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
+def leaves(group, prefix=()):
     nested = getattr(group, "list_commands", None)
     names = nested(None) if nested else ()
     found = [leaves(group.get_command(None, name), (*prefix, name)) for name in names]
@@ -62,13 +59,13 @@ def test_a_missing_stack_is_one_message_with_the_next_step(invoke):
     assert "Error: There is no stack compilegate-beta. Fix: deploy it\n" == result.stderr
 
 
-def refused(code: str) -> ClientError:
+def refused(code):
     return ClientError({"Error": {"Code": code, "Message": "m"}}, "X")
 
 
 ERROR_KEYS = {"file", "field", "value", "problem", "fix", "line", "kind"}
 # Each error: its kind, the exit code, how problem and fix begin, None where there is no fix.
-ERRORS: list[tuple[Exception, str, int, str, str | None]] = [
+ERRORS = [
     (InvalidInputError("is wrong", field="f", fix="b"), "bad_input", 2, "is wrong", "b"),
     (InvalidEvidenceError("is wrong"), "invalid_evidence", 13, "is wrong", None),
     (NotFoundError("is not there"), "not_found", 1, "is not there", None),
@@ -98,10 +95,10 @@ ERRORS: list[tuple[Exception, str, int, str, str | None]] = [
 def test_every_error_is_one_message_and_with_json_one_document_too(case, invoke, providers):
     error, kind, code, problem, fix = case
 
-    def failing(stage: str) -> None:
+    def failing(stage):
         raise error
 
-    providers.aws = failing  # type: ignore[method-assign, assignment]
+    providers.aws = failing
 
     shown, asked = invoke("status"), invoke("status", "--json")
 
@@ -161,7 +158,7 @@ def test_debug_shows_the_traceback(switch, invoke, monkeypatch):
 
 
 def test_ctrl_c_is_130_without_a_traceback(invoke, providers, monkeypatch):
-    def interrupted(stage: str) -> None:
+    def interrupted(stage):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(providers, "aws", interrupted)

@@ -1,22 +1,13 @@
 """``export``: finds the decision, writes it to a file or standard output, names what is missing."""
 
-from __future__ import annotations
-
 import builtins
 import json
-from typing import Any
 from xml.etree import ElementTree
 
 import pytest
 
-from compilegate.cli.common.cloud import Cloud
 from compilegate_exports import command
-from tests.cli.trial_script import executions
-
-
-def trial_of(cloud: Cloud) -> str:
-    (payload,) = executions(cloud).started.values()
-    return str(payload["trial"])
+from tests.cli.trial_script import trial_of
 
 
 @pytest.mark.parametrize("name", [None, "bert-docs", "bert-docs-TRIAL"])
@@ -57,12 +48,10 @@ def test_what_is_no_trial_is_bad_input(name, invoke):
 
 @pytest.mark.usefixtures("promoted")
 @pytest.mark.parametrize(("to", "package"), [("mlflow", "mlflow-skinny"), ("wandb", "wandb")])
-def test_a_client_that_is_missing_is_named_with_the_command_that_installs_it(
-    to, package, invoke, monkeypatch
-):
+def test_a_client_that_is_missing_is_named_with_its_package(to, package, invoke, monkeypatch):
     real = builtins.__import__
 
-    def without(name: str, *rest: Any) -> Any:
+    def without(name, *rest):
         if name.partition(".")[0] == to:
             raise ImportError(f"No module named {to!r}")
         return real(name, *rest)
@@ -76,7 +65,7 @@ def test_a_client_that_is_missing_is_named_with_the_command_that_installs_it(
 
 @pytest.mark.usefixtures("promoted")
 def test_a_tracker_writes_the_runs(invoke, monkeypatch, tmp_path):
-    written: list[Any] = []
+    written = []
     monkeypatch.setitem(
         command.TRACKERS, command.Target.WANDB, lambda *given: written.append(given) or "there"
     )

@@ -1,32 +1,35 @@
-"""``facts``: what is known, how old it is, and whose word counts."""
-
-from __future__ import annotations
+"""``facts`` and ``facts refresh``: what is known, how old it is, and what an account tells."""
 
 import json
 from datetime import UTC, date, datetime
-from pathlib import Path
+from functools import partial
 
 import pytest
 
+from compilegate.facts import laid_over, load_facts, read_refreshed
+from compilegate_facts.refresh import image_uris
 from compilegate_facts.topics import TOPICS
 from tests.cli.project import write_project
+from tests.facts.answers import StubbedClients, product, quota
 
 OWN = "123456789012.dkr.ecr.us-east-1.amazonaws.com/team/train:1"
 THERE = OWN.replace("us-east-1", "eu-west-1")
 
 
-def write_cdk_json(folder: Path, **context: object) -> None:
+def write_cdk_json(folder, **context):
     (folder / "cdk.json").write_text(
         json.dumps({"context": {"stage": "dev", "region": "us-east-1", **context}})
     )
 
 
-def test_without_a_topic_every_topic_is_shown_with_its_age(invoke):
+def test_without_a_topic_every_topic_is_shown_with_its_age(invoke, asked):
     result = invoke("facts")
 
+    counts = {row["topic"]: row["rows"] for row in asked("facts")["topics"]}
     lines = {line.split()[0]: line for line in result.stdout.splitlines() if line}
-    assert set(TOPICS) <= set(lines)
     days = (datetime.now(tz=UTC).date() - date(2023, 6, 15)).days
+    assert set(TOPICS) == set(counts) <= set(lines)
+    assert 235 == counts["models"]
     assert f"235  2023-06-15   {days} **" in lines["models"]
     assert "* over 180 days old, ** over a year." in " ".join(result.stdout.split())
 
@@ -42,15 +45,8 @@ def test_people_get_80_columns_and_no_colour(topic, invoke):
     assert "\x1b" not in result.stdout
 
 
-def test_programs_get_the_overview(invoke):
-    document = json.loads(invoke("facts", "--json").stdout)
-
-    counts = {row["topic"]: row["rows"] for row in document["topics"]}
-    assert (set(TOPICS), 235) == (set(counts), counts["models"])
-
-
 # What is asked, the exit code, and what is shown, of a refusal on standard error.
-SHOWN: dict[str, tuple[int, tuple[str, ...]]] = {
+SHOWN = {
     "models --model gpt2-large": (
         0, ("huggingface-tensorflow 2.5.1, transformers 4.11.0\n",
             "\ngpt2-large ml.p3.2xlarge    128     2       24 12.00\n"),
@@ -117,7 +113,7 @@ def test_a_price_of_cdk_json_counts_and_the_workloads_own_before_it(tmp_path, in
     file = write_project(tmp_path)
     text = file.read_text()
 
-    def annual(price: float, own: str = "") -> float:
+    def annual(price, own=""):
         write_cdk_json(tmp_path, price_overrides={"ml.g5.xlarge": price})
         file.write_text(text + own)
         document = json.loads(invoke("check", file, "--json").stdout)
@@ -153,3 +149,113 @@ def test_an_image_of_another_region_stops_check_with_the_region(tmp_path, invoke
     }
     assert "ineligible" == document["verdict"]
     assert f"your image {THERE} is not in us-east-1" in codes["region_unsupported"]
+
+
+REGION = "eu-west-1"
+URIS = image_uris(load_facts(), REGION)
+GONE = next(uri for uri in URIS if "pytorch-trcomp-training:1.13.1" in uri)
+
+
+@pytest.fixture
+def clients(providers):
+    """AWS clients whose answers are written."""
+    providers.client = StubbedClients()
+    return providers.client
+
+
+@pytest.fixture
+def refresh(invoke):
+    return partial(invoke, "facts", "refresh", "--region", REGION, "--out", "found.json")
+
+
+def answer_everything(clients):
+    clients.prices([product("ml.g5.xlarge", "1.5710000000"), product("ml.g7.xlarge", "2.0")])
+    clients.images(URIS, missing=lambda uri: uri == GONE)
+    clients.quotas([quota("ml.g5.xlarge", 0.0)], [quota("ml.g5.xlarge", 4.0)])
+
+
+def test_changes_are_shown_old_and_new_and_the_file_is_written(clients, refresh, tmp_path):
+    answer_everything(clients)
+
+    result = refresh()
+
+    text = " ".join(result.stdout.split())
+    assert 0 == result.exit_code, result.stderr
+    assert f"Read for eu-west-1: 2 prices, {len(URIS)} images, 1 quota." in text
+    assert "price of ml.g5.xlarge before 1.408 now 1.571" in text
+    assert "before there now not there" in text
+    assert "New: 1 price, 1 quota; --json lists them." in text
+    assert "its authors have not run it against AWS" in text
+    long = [line for line in result.stdout.splitlines() if len(line) > 80]
+    assert [] == [line for line in long if len(line.split()) > 1]  # an image's name stays whole
+    clients.done()
+    facts = laid_over(load_facts(), read_refreshed(tmp_path / "found.json"), REGION)
+    assert (4, 1.571) == (facts.quota("ml.g5.xlarge"), facts.prices["ml.g5.xlarge"].usd_per_hour)
+    assert {GONE} == set(facts.absent_images)
+
+    answer_everything(clients)
+    assert "Nothing changed." in refresh().stdout
+
+
+def test_a_dry_run_shows_the_same_and_writes_nothing(clients, refresh, tmp_path):
+    answer_everything(clients)
+
+    shown = refresh("--dry-run").stdout
+
+    assert "1.571" in shown
+    assert "Dry run: nothing was written." in shown
+    assert not (tmp_path / "found.json").exists()
+
+
+def test_parts_that_were_not_asked_for_are_left_alone(clients, refresh, tmp_path):
+    answer_everything(clients)
+    refresh()
+    clients.prices([product("ml.g5.xlarge", "1.6000000000")])
+
+    document = json.loads(refresh("--only", "prices", "--json").stdout)
+
+    assert {"prices": 1} == document["read"]
+    facts = laid_over(load_facts(), read_refreshed(tmp_path / "found.json"), REGION)
+    assert (4, 1.6) == (facts.quota("ml.g5.xlarge"), facts.prices["ml.g5.xlarge"].usd_per_hour)
+
+
+def test_a_price_that_cdk_json_gives_is_reported_to_stay_in_force(clients, refresh, tmp_path):
+    context = {"stage": "dev", "region": REGION, "price_overrides": {"ml.g5.xlarge": 1.0}}
+    (tmp_path / "cdk.json").write_text(json.dumps({"context": context}))
+    clients.prices([product("ml.g5.xlarge", "1.6000000000"), product("ml.g7.xlarge")])
+
+    result = refresh("--only", "prices")
+
+    text = " ".join(result.stdout.split())
+    assert "cdk.json's own price overrides the list's: ml.g5.xlarge." in text
+
+
+def test_programs_get_every_change_and_what_was_not_read(clients, refresh):
+    clients.refuse("pricing", "get_products", "AccessDeniedException", "not pricing:GetProducts")
+    clients.quotas([quota("ml.g5.xlarge", 0.0)], [quota("ml.p4d.24xlarge", 2.0, spot=True)])
+
+    document = json.loads(refresh("--only", "prices", "--only", "quotas", "--json").stdout)
+
+    assert [
+        {"part": "quota", "what": "ml.g5.xlarge", "old": None, "new": 0},
+        {"part": "spot quota", "what": "ml.p4d.24xlarge", "old": None, "new": 2},
+    ] == document["changes"]
+    assert "not pricing:GetProducts" in document["not_read"]["prices"]
+    assert "have not run it against AWS" in " ".join(document["untried"].split())
+
+
+def test_when_nothing_could_be_read_it_fails_and_writes_nothing(clients, refresh, tmp_path):
+    clients.refuse("pricing", "get_products", "AccessDeniedException", "not pricing:GetProducts")
+
+    result = refresh("--only", "prices")
+
+    assert (1, "") == (result.exit_code, result.stdout)
+    assert "nothing could be read: prices: not allowed" in result.stderr
+    assert not (tmp_path / "found.json").exists()
+
+
+def test_a_part_that_does_not_exist_is_bad_input(refresh):
+    result = refresh("--only", "moods")
+
+    assert (2, "") == (result.exit_code, result.stdout)
+    assert "use one of prices, images, quotas" in result.stderr

@@ -1,12 +1,9 @@
 """``first`` runs a script under observation and writes what was seen of it, with the proofs."""
 
-from __future__ import annotations
-
 import json
 import re
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -17,7 +14,6 @@ from compilegate_init.first.answer import OVERHEAD_FACTOR, at_length, gain
 from compilegate_init.first.bounded import Cut, Ended
 from compilegate_init.first.seen import Seen
 from compilegate_init.first.written import corrected, margin_for, passed_words, requirements_of
-from tests.cli.conftest import Invoke
 
 SCRIPT = "import argparse, torch\nfor x, y in loader:\n    loss.backward()\n    optimizer.step()\n"
 # Stands for a Python with torch: leaves what the observer would have seen of the run.
@@ -41,7 +37,7 @@ OPTIONS = [
 OPTIONS[2]["also"] = ["epochs"]
 
 
-def run(seconds: float = 0.1, *, slow: tuple[int, ...] = (), **facts: Any) -> dict[str, Any]:
+def run(seconds=0.1, *, slow=(), **facts):
     """What the observer leaves; ``slow`` are steps in which something is compiled."""
     steps = [
         {"seconds": 5.0 if i in slow else seconds, "compiled": i in slow, "samples": 32,
@@ -66,7 +62,7 @@ def run(seconds: float = 0.1, *, slow: tuple[int, ...] = (), **facts: Any) -> di
     }  # fmt: skip
 
 
-def plan(**changes: Any) -> dict[str, Any]:
+def plan(**changes):
     """The four runs: compiled steps take half as long, after 10 seconds more in the first one."""
     return {
         "none": run(), "none again": run(initial_weights="b", lines=[[20, "test accuracy: 82%"]]),
@@ -76,13 +72,13 @@ def plan(**changes: Any) -> dict[str, Any]:
 
 
 @pytest.fixture
-def started(tmp_path: Path) -> Path:
+def started(tmp_path):
     return tmp_path / "started"
 
 
 @pytest.fixture
-def call(invoke: Invoke, tmp_path: Path, started: Path) -> Any:
-    def calling(*words: str, stdin: str | None = None, **changes: Any) -> Any:
+def call(invoke, tmp_path, started):
+    def calling(*words, stdin=None, **changes):
         python = tmp_path / "python"
         text = PYTHON.format(executable=sys.executable, plan=plan(**changes), started=str(started))
         python.write_text(text)
@@ -93,7 +89,7 @@ def call(invoke: Invoke, tmp_path: Path, started: Path) -> Any:
     return calling
 
 
-def value(document: Any, path: str) -> Any:
+def value(document, path):
     for part in path.split("."):
         document = document[part]
     return document
@@ -107,18 +103,14 @@ def test_the_file_says_beside_each_value_how_it_was_seen(call, tmp_path):
     document, file = json.loads(result.stdout), tmp_path / "job.yaml"
     workload, text = load_yaml(file), file.read_text()
     values = "training.hyperparameters"
-    assert {
+    expected = {
         "training.batch_size": 32, "training.learning_rate": 0.5, "training.precision": "fp32",
         "training.instance_type": "ml.g5.xlarge", "training.max_runtime_hours": 4,
         "shapes.static": True, "shapes.drop_last": False, "schedule.run_hours": 2,
         "quality.metric": "eval_accuracy", "quality.goal": "maximize", "quality.margin": 0.5,
         f"{values}.full_run_samples": 6030,
-    } == {path: value(workload, path) for path in (
-        "training.batch_size", "training.learning_rate", "training.precision",
-        "training.instance_type", "training.max_runtime_hours", "shapes.static",
-        "shapes.drop_last", "schedule.run_hours", "quality.metric", "quality.goal",
-        "quality.margin", f"{values}.full_run_samples",
-    )}  # fmt: skip
+    }  # fmt: skip
+    assert expected == {path: value(workload, path) for path in expected}
     names = json.loads(value(workload, f"{values}.argument_names"))
     assert {"batch_size": "bs", "learning_rate": "lr"} == names
     pattern = json.loads(value(workload, f"{values}.metric_patterns"))["eval_accuracy"]
@@ -128,8 +120,7 @@ def test_the_file_says_beside_each_value_how_it_was_seen(call, tmp_path):
                   "# seen: 2,010 samples in batches of 32 leave 26",
                   "# seen: printed, 81.5 after 20 steps"):  # fmt: skip
         assert shown in text
-    assert [] == document["todo"]
-    assert 0.5 == document["spread"]
+    assert ([], 0.5) == (document["todo"], document["spread"])
     assert {"same": True, "another": True} == document["seeds"]
     assert ["timm==1.0.9", "torchvision"] == Path("requirements.txt").read_text().split()
 
@@ -305,20 +296,20 @@ def test_a_run_without_a_step_says_why_and_leaves_nothing(call, tmp_path):
     assert not Path("job.yaml").exists()
 
 
-def cut(why: Cut) -> Ended:
+def cut(why):
     return Ended(None, why, "", 9.0, 0)
 
 
-def left(code: int, tail: str = "") -> Ended:
+def left(code, tail=""):
     return Ended(code, None, tail, 1.0, 0)
 
 
-def error(name: str, message: str, **more: str) -> dict[str, Any]:
+def error(name, message, **more):
     return {"how": "error", "error": name, "message": message, "at": "train.py:3", **more}
 
 
 # What the observer has left, how the process ended, and what the message must say.
-ENDINGS: dict[str, tuple[dict[str, Any], Ended, str]] = {
+ENDINGS = {
     "never ends": ({}, cut(Cut.TIME), "--minutes"),
     "all memory": ({}, cut(Cut.MEMORY), "smaller batch"),
     "forks": ({}, cut(Cut.PROCESSES), "workers"),
@@ -376,7 +367,7 @@ def test_each_way_to_end_has_its_cause_and_fix(name):
 
 
 def test_shapes_that_move_are_named_and_a_smaller_last_batch_is_none_of_them():
-    def shapes(*sizes: list[int]) -> dict[str, Any]:
+    def shapes(*sizes):
         return {"shapes": [[1, [["input_ids", one, "int64"]]] for one in sizes]}
 
     padded = Seen(run(**shapes([32, 20], [32, 25], [32, 17])))

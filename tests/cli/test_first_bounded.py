@@ -1,7 +1,5 @@
 """A run that ``first`` starts ends within its bounds, and with it every process of it."""
 
-from __future__ import annotations
-
 import os
 import sys
 import textwrap
@@ -10,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from compilegate_init.first import bounded
-from compilegate_init.first.bounded import Cut, Ended, run_bounded
+from compilegate_init.first.bounded import Cut, run_bounded
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs Linux's /proc")
 MIB = 2**20
@@ -19,13 +17,13 @@ MIB = 2**20
 MARK = f"OF_THE_TEST={os.getpid()}"
 
 
-def ran(code: str, seconds: float = 20.0, **limits: int | None) -> Ended:
+def ran(code, seconds=20.0, **limits):
     command = [sys.executable, "-c", textwrap.dedent(code)]
     environment = {**os.environ, **dict([MARK.split("=")])}
     return run_bounded(command, environment, seconds, **limits)
 
 
-def left() -> list[str]:
+def left():
     """Processes of the test that run."""
     mark = MARK.encode()
     found = []

@@ -1,15 +1,11 @@
 """``flag approve`` and ``reject``, and where a person sees that something waits."""
 
-from __future__ import annotations
-
 import getpass
 import json
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
-from compilegate.cli.common.cloud import Cloud
 from compilegate.cli.common.outcome import flag_words
 from compilegate.cli.trials import TrialWatcher
 from compilegate.domain import naming
@@ -21,7 +17,7 @@ from compilegate.usecases.flag.approval import answer_once, ask_approval, await_
 from compilegate.usecases.records import Trial, save_record, to_json
 from tests.decision_builder import decision_document
 from tests.domain.workload_builder import SOUND
-from tests.fake_clouds import FakeProviders, cloud
+from tests.fake_clouds import cloud
 from tests.plan_builder import plan_record
 from tests.usecases.trial_builder import SPEC, put_spec
 
@@ -31,10 +27,10 @@ EVENT = {"workload": "bert-docs", "trial": TRIAL, "spec_key": SPEC, "execution":
 
 
 @pytest.fixture
-def pending(providers: FakeProviders) -> Cloud:
+def pending(providers):
     """A cloud in which a promotion of bert-docs waits."""
     providers.aws_cloud = cloud()
-    services: Any = providers.aws_cloud.services
+    services = providers.aws_cloud.services
     key = naming.record_key("bert-docs", TRIAL, "decision")
     services.store.put(key, to_json(decision_document()))
     put_spec(services, SOUND)
@@ -45,7 +41,7 @@ def pending(providers: FakeProviders) -> Cloud:
     return providers.aws_cloud
 
 
-def answer_of(pending: Cloud) -> dict[str, Any]:
+def answer_of(pending):
     key = ApprovalAnswer.key_of(trial=TRIAL)
     return dict(pending.services.ledger.raw.entries("bert-docs", key)[0])
 
@@ -85,26 +81,24 @@ def test_the_other_answer_afterwards_says_what_to_do_instead(invoke, pending):
     assert "turns the flag on" not in result.stdout
 
 
-def test_status_shows_what_waits_until_it_is_answered(invoke, pending):
-    before = invoke("status").stdout
-    document = json.loads(invoke("status", "--json").stdout)
+def test_status_shows_what_waits_until_it_is_answered(invoke, asked, pending):
+    before, document = invoke("status").stdout, asked("status")
     pending.services.store.put(naming.registration_key("other"), b"{}")
-    other = json.loads(invoke("status", "other", "--json").stdout)
+    other = asked("status", "other")
     invoke("flag", "approve", "bert-docs", "--reason", "yes", "--yes")
 
     command = 'compilegate flag approve bert-docs --reason "..." --stage dev'
+    since = f"bert-docs-{TRIAL}: compile, since 2026-09-21 14:13 UTC, until 2026-10-21"
     assert f"    {command}\n" in before
-    message = " ".join(before.split())
-    assert f"bert-docs-{TRIAL}: compile, since 2026-09-21 14:13 UTC, until 2026-10-21" in message
+    assert since in " ".join(before.split())
     (waiting,) = document["approvals"]
     assert (command, WAIT_SECONDS) == (waiting["approve"], waiting["until"] - waiting["asked_at"])
-    assert [] == other["approvals"]
-    assert [] == json.loads(invoke("status", "--json").stdout)["approvals"]
+    assert [[], []] == [other["approvals"], asked("status")["approvals"]]
 
 
 def test_a_trial_that_is_watched_says_that_it_waits(pending):
     trial = Trial("bert-docs", TRIAL, "")
-    jobs: Any = pending.services.jobs
+    jobs = pending.services.jobs
     jobs.add(f"{naming.job_base('bert-docs', TRIAL, 's0')}-r0", "Completed", 1.0, 2.0)
     plan = plan_record(ARM, replace(ARM, name="compile"))
     save_record(pending.services.store, trial, "plan", plan)
@@ -113,7 +107,7 @@ def test_a_trial_that_is_watched_says_that_it_waits(pending):
 
     before = TrialWatcher(trial, arn, pending).read().stage
     answer_once(trial, "human:ana", "go", approved=True, services=pending.services)
-    pending.executions.looks = 1  # type: ignore[attr-defined]
+    pending.executions.looks = 1
     after = TrialWatcher(trial, arn, pending).read().stage
 
     assert ("waits for approval, see compilegate status", "judging") == (before, after)

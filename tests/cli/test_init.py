@@ -1,27 +1,23 @@
 """``init`` reads a script without running it and writes a file that ``check`` accepts."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from click.testing import Result
 
 from compilegate.adapters.yaml_document import load_yaml
 from tests.cli import init_scripts as scripts
-from tests.cli.conftest import Invoke
 from tests.cli.init_scripts import LOOP
 
 SCRIPTS = Path(__file__).resolve().parents[1] / "training" / "scripts" / "init"
 Written = Callable[..., dict[str, Any]]
-FILES: dict[str, dict[str, Any]] = {
+FILES = {
     "hf_trainer": {
         "framework.name": "huggingface-pytorch", "model.family": "transformer",
         "model.name": "tiny-bert", "training.batch_size": 8, "training.learning_rate": 5e-5,
@@ -78,15 +74,15 @@ NO_NAMES = {"batch_size": None, "learning_rate": None, "seed": None}
 COMPILED = "model = torch.compile(model)"
 
 
-def named(**changes: str | None) -> dict[str, Any]:
+def named(**changes):
     return {f"{VALUES}.argument_names": NO_NAMES | changes}
 
 
-def plain(line: str) -> str:
+def plain(line):
     return f"import torch\n{line}\nloss.backward()\noptimizer.step()\n"
 
 
-def lightning(script: str, **values: Any) -> tuple[str, dict[str, Any], set[str]]:
+def lightning(script, **values):
     """Classes of other files, whose arguments the command line takes."""
     expected = {
         "training.batch_size": 24, "training.learning_rate": 0.02, "quality.metric": "val_loss",
@@ -97,7 +93,7 @@ def lightning(script: str, **values: Any) -> tuple[str, dict[str, Any], set[str]
 
 
 # By style: the script, what the file says, and every value that it leaves open.
-STYLES: dict[str, tuple[str, dict[str, Any], set[str]]] = {
+STYLES = {
     "a trainer of trl": (
         scripts.TRL, {f"{VALUES}.script_kind": "trainer"},
         {"training.learning_rate", "dataset_name", "model_name_or_path"},
@@ -197,7 +193,7 @@ STYLES: dict[str, tuple[str, dict[str, Any], set[str]]] = {
     ),
 }  # fmt: skip
 # By line of the script: a value, and whether it is marked as assumed.
-LINES: tuple[tuple[str, str, Any, bool], ...] = (
+LINES = (
     ("Seq2SeqTrainingArguments('out', fp16=True)", "training.precision", "fp16", False),
     ("TrainingArguments('out', bf16=True)", "training.precision", "bf16", False),
     ("Accelerator(mixed_precision='bf16')", "training.precision", "bf16", False),
@@ -220,7 +216,7 @@ LINES: tuple[tuple[str, str, Any, bool], ...] = (
 
 
 @pytest.fixture
-def code(tmp_path: Path) -> Path:
+def code(tmp_path):
     folder = tmp_path / "src"
     shutil.copytree(SCRIPTS, folder)
     (folder / "pictures").mkdir()
@@ -229,7 +225,7 @@ def code(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def written(tmp_path: Path, invoke: Invoke) -> Written:
+def written(tmp_path, invoke):
     """Writes the workload file of a script; gives the document with its values by their paths."""
     for name, text in (
         ("parts/model", scripts.LIGHTNING_MODEL), ("parts/data", scripts.DATA),
@@ -238,7 +234,7 @@ def written(tmp_path: Path, invoke: Invoke) -> Written:
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / f"{name}.py").write_text(text)
 
-    def write(script: str, *options: object) -> dict[str, Any]:
+    def write(script, *options):
         (tmp_path / "train.py").write_text(script)
         words = ("train.py", "-o", "job.yaml", "-y", "--force", *options)
         shown = invoke("init", *words).stdout
@@ -251,7 +247,7 @@ def written(tmp_path: Path, invoke: Invoke) -> Written:
     return write
 
 
-def flat(document: dict[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
+def flat(document, above=""):
     for key, value in document.items():
         if isinstance(value, dict):
             yield from flat(value, f"{above}{key}.")
@@ -260,7 +256,7 @@ def flat(document: dict[str, Any], above: str = "") -> Iterator[tuple[str, Any]]
             yield f"{above}{key}", json.loads(value) if text else value
 
 
-def refused(result: Result, message: str) -> bool:
+def refused(result, message):
     errors = result.stderr.splitlines()
     return result.exit_code == 2 and message in result.stderr and len(errors) == 1
 
@@ -366,12 +362,11 @@ def test_a_script_of_another_framework_is_called_that(script, words, tmp_path, i
     assert 0 == invoke("init", file, "--yes", "--force").exit_code
 
 
-def test_a_margin_is_not_guessed_where_a_metric_has_no_usual_scale(written):
-    script = LOOP.replace("val loss", "val rmse")
-    document = written(f"import torch\n{script}")
+@pytest.mark.parametrize(("metric", "where"), [("loss", "assumed"), ("rmse", "todo")])
+def test_a_margin_is_guessed_where_a_metric_has_a_usual_scale(metric, where, written):
+    script = LOOP.replace("val loss", f"val {metric}")
 
-    assert "quality.margin" in document["todo"]
-    assert "quality.margin" in written(f"import torch\n{LOOP}")["assumed"]
+    assert "quality.margin" in written(f"import torch\n{script}")[where]
 
 
 def test_where_a_script_compiles_is_kept(written):
@@ -426,9 +421,7 @@ def test_what_a_person_says_is_written_and_priced(code, invoke):
     assert re.search(r"expected to cost \$\d+\.\d\d;", Path("short.yaml").read_text())
 
 
-def test_on_a_terminal_only_what_no_script_says_is_asked_until_it_is_right(
-    code, invoke, monkeypatch
-):
+def test_on_a_terminal_what_no_script_says_is_asked_until_it_is_right(code, invoke, monkeypatch):
     monkeypatch.setattr("compilegate_init.command.is_interactive", lambda: True)
     answers = ("p4d", "foo", "", "-1", "700", "2", "-5", "many", "1,000", "0", "0.01")
 

@@ -1,23 +1,25 @@
-"""``judge``: the contract's documents and exit codes; a stream carries nothing else."""
+"""``judge``: the contract's documents and exit codes; a stream answers in order and quietly."""
 
-from __future__ import annotations
-
+import io
 import json
-from typing import Any
+import subprocess
+import sys
 
 import pytest
 
+from compilegate_judge.command import stream
+from tests.cli.test_screen import Terminal
 from tests.domain.evidence_builder import GOOD, NOISY, WORSE, document
 from tools.docs.examples import probation
 
 
-def unfair() -> dict[str, Any]:
+def unfair():
     evidence = document(metrics=GOOD)
     evidence["arms"][1]["runs"][0]["applied"] = False
     return evidence
 
 
-def watched(runs: int) -> dict[str, Any]:
+def watched(runs):
     """A probation of so many sound runs, ten asked for."""
     evidence = {**probation(), "policy": {"probation_runs": 10}}
     compiled = evidence["arms"][1]
@@ -27,6 +29,18 @@ def watched(runs: int) -> dict[str, Any]:
     base = evidence["arms"][0]
     base["runs"] = [run for run in base["runs"] if run["stage"] != "probation"]
     return evidence
+
+
+@pytest.fixture
+def judge(tmp_path, invoke):
+    """The answer to evidence in a file."""
+
+    def call(evidence, *options):
+        file = tmp_path / "evidence.json"
+        file.write_text(evidence if isinstance(evidence, str) else json.dumps(evidence))
+        return invoke("judge", file, *options)
+
+    return call
 
 
 CASES = [
@@ -42,20 +56,13 @@ CASES = [
 
 
 @pytest.mark.parametrize(("evidence", "verdict", "code", "first"), CASES)
-def test_verdict_and_exit_code_and_the_verdict_first_within_80_columns(
-    *, evidence, verdict, code, first, tmp_path, invoke
-):
-    file = tmp_path / "evidence.json"
-    file.write_text(json.dumps(evidence))
-
-    result, shown = invoke("judge", file, "--json", "--stage", "prod"), invoke("judge", file)
+def test_the_verdict_stands_first_within_80_columns(evidence, verdict, code, first, judge):
+    result, shown = judge(evidence, "--json", "--stage", "prod"), judge(evidence)
 
     decision, lines = json.loads(result.stdout), shown.stdout.splitlines()
+    flag = f"/compilegate/prod/workloads/{evidence['workload']}/compiler"
     assert (verdict, code, code) == (decision["verdict"], result.exit_code, shown.exit_code)
-    assert (
-        f"/compilegate/prod/workloads/{evidence['workload']}/compiler" == decision["flag"]["name"]
-    )
-    assert first == lines[0]
+    assert (flag, first) == (decision["flag"]["name"], lines[0])
     assert "\x1b" not in shown.stdout
     assert [] == [line for line in lines if len(line) > 80]
 
@@ -68,18 +75,6 @@ def test_a_stream_answers_every_line_in_order_and_says_nothing_else(invoke):
     decisions = [json.loads(line) for line in result.stdout.splitlines()]
     assert [verdict for _, verdict, *_ in CASES] == [d["verdict"] for d in decisions]
     assert (0, "") == (result.exit_code, result.stderr)
-
-
-def test_a_line_that_is_not_json_is_decided_as_invalid_and_the_rest_goes_on(tmp_path, invoke):
-    file = tmp_path / "many.jsonl"
-    file.write_text("\n".join(["nonsense", "[]", "", json.dumps(document(metrics=GOOD))]))
-
-    result = invoke("judge", "--jsonl", file)
-
-    decisions = [json.loads(line) for line in result.stdout.splitlines()]
-    assert ["invalid", "invalid", "promote"] == [d["verdict"] for d in decisions]
-    assert decisions[0]["reasons"][0]["message"].startswith("line 1 is not JSON")
-    assert 2 == result.exit_code
 
 
 @pytest.mark.parametrize(
@@ -132,40 +127,32 @@ def test_options_that_do_not_fit_together_are_refused_with_a_fix(arguments, mess
         ("0.5\n0.6\n", "name an evidence document"),
     ],
 )
-def test_a_file_that_is_not_json_is_bad_input_with_the_fix_of_its_own_fault(
-    text, fix, tmp_path, invoke
-):
-    file = tmp_path / "evidence.json"
-    file.write_text(text)
-
-    result = invoke("judge", file)
+def test_a_file_that_is_not_json_is_bad_input_with_its_own_fix(text, fix, judge):
+    result = judge(text)
 
     assert 2 == result.exit_code
-    assert f"{file}: is not JSON" in result.stderr
+    assert "evidence.json: is not JSON" in result.stderr
     assert fix in result.stderr.partition("Fix: ")[2]
 
 
-def test_a_failure_is_shown_with_what_the_job_said_and_what_helps(tmp_path, invoke):
-    file = tmp_path / "evidence.json"
+def test_a_failure_is_shown_with_what_the_job_said_and_what_helps(judge):
     evidence = document(metrics=GOOD)
     run = next(run for run in evidence["arms"][1]["runs"] if run["stage"] == "quality")
     run.update(finished=False, metric=None, reason="CUDA out of memory")
-    file.write_text(json.dumps(evidence))
 
-    shown = " ".join(invoke("judge", file).stdout.split())
+    shown = " ".join(judge(evidence).stdout.split())
 
     assert "(full run with seed 17: CUDA out of memory). Fix: " in shown
     assert shown.index("CUDA out of memory") < shown.index("short blocks alone predict")
 
 
-def test_a_saving_is_conditional_where_the_candidate_stays_off(tmp_path, invoke):
-    file = tmp_path / "evidence.json"
-    shown = []
-    for metrics in (GOOD, NOISY):
-        file.write_text(json.dumps(document(metrics=metrics)))
-        shown += [line for line in invoke("judge", file).stdout.splitlines() if "saving" in line]
+@pytest.mark.parametrize(("metrics", "conditional"), [(GOOD, False), (NOISY, True)])
+def test_a_saving_is_conditional_where_the_candidate_stays_off(metrics, conditional, judge):
+    shown = judge(document(metrics=metrics)).stdout
 
-    assert [False, True] == ["per year if on" in line for line in shown]
+    assert [conditional] == [
+        "per year if on" in line for line in shown.splitlines() if "saving" in line
+    ]
 
 
 @pytest.mark.parametrize(
@@ -174,30 +161,137 @@ def test_a_saving_is_conditional_where_the_candidate_stays_off(tmp_path, invoke)
         (document(), "next 2 shadow runs (compile seed 17, compile seed 18), about $0.038: extra"),
         (document(blocks=0), "next 1 block from 0 on (baseline, compile): 1 short block"),
         (watched(4), "next 1 run (compile): the next scheduled production run"),
-        (
-            document(policy={"quality_runs": "canary"}),
-            "compile seed 17, baseline seed 17), no extra cost: scheduled production runs",
-        ),
+        (document(policy={"quality_runs": "canary"}),
+         "compile seed 17, baseline seed 17), no extra cost: scheduled production runs"),
     ],
-)
-def test_an_open_decision_shows_the_next_runs_and_their_cost(evidence, message, tmp_path, invoke):
-    file = tmp_path / "evidence.json"
-    file.write_text(json.dumps(evidence))
-
-    result = invoke("judge", file)
-
-    assert message in " ".join(result.stdout.split())
-    assert 11 == result.exit_code
+)  # fmt: skip
+def test_an_open_decision_shows_the_next_runs_and_their_cost(evidence, message, judge):
+    assert message in " ".join(judge(evidence).stdout.split())
 
 
 @pytest.mark.slow
-def test_a_document_of_a_million_steps_is_judged(tmp_path, invoke):
+def test_a_document_of_a_million_steps_is_judged(judge):
     evidence = document(metrics=GOOD)
     for arm in evidence["arms"]:
         for run in arm["runs"]:
             if run["stage"] == "speed":
                 run["step_seconds"] += run["step_seconds"][1:] * 1100
-    file = tmp_path / "evidence.json"
-    file.write_text(json.dumps(evidence))
 
-    assert "promote" == json.loads(invoke("judge", file, "--json").stdout)["verdict"]
+    assert "promote" == json.loads(judge(evidence, "--json").stdout)["verdict"]
+
+
+COMMAND = [sys.executable, "-m", "compilegate.cli.main", "judge", "--jsonl", "-"]
+LINE = json.dumps(document(metrics=GOOD)) + "\n"
+
+
+def test_each_decision_is_there_before_the_next_document_is_asked_for():
+    with subprocess.Popen(
+        COMMAND, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdin
+        assert process.stdout
+        verdicts = []
+        for _ in range(3):
+            process.stdin.write(LINE)
+            process.stdin.flush()
+            verdicts.append(json.loads(process.stdout.readline())["verdict"])
+        _, errors = process.communicate()
+
+    assert ["promote"] * 3 == verdicts
+    assert ("", 0) == (errors, process.returncode)
+
+
+def test_a_reader_that_leaves_early_ends_it_without_a_word(tmp_path):
+    many = tmp_path / "many.jsonl"
+    many.write_text(LINE * 400)
+    with (
+        many.open() as stdin,
+        subprocess.Popen(
+            COMMAND, stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        ) as process,
+    ):
+        assert process.stdout
+        assert process.stderr
+        process.stdout.readline()
+        process.stdout.close()
+        message = process.stderr.read()
+
+    assert b"" == message
+
+
+@pytest.mark.slow
+def test_memory_does_not_grow_with_the_number_of_documents(tmp_path):
+    script = (
+        "import sys, tracemalloc; from compilegate_judge.command import stream;"
+        "tracemalloc.start(); stream(sys.argv[1], 'dev');"
+        "print(tracemalloc.get_traced_memory()[1], file=sys.stderr)"
+    )
+    peaks = []
+    for count in (20, 120):
+        file = tmp_path / f"{count}.jsonl"
+        file.write_text(LINE * count)
+        done = subprocess.run(
+            [sys.executable, "-c", script, str(file)], capture_output=True, check=True
+        )
+        assert count == done.stdout.count(b"\n")
+        peaks.append(int(done.stderr))
+
+    kept = 100 * len(LINE)
+    assert peaks[1] - peaks[0] < 0.2 * kept
+
+
+@pytest.mark.parametrize(
+    ("line", "message", "is_json"),
+    [
+        ("nonsense", "line 1 is not JSON", False),
+        ("[]", "the document must be a JSON object", True),
+        (b"\xff\xfe", "", False),
+        ("[" * 100_000, "nested too deeply", False),
+        (json.dumps({**document(), "usd_per_hour": -1}), "usd_per_hour: is out of range", True),
+        (LINE.replace('"lm"', '"\\ud800"', 1), "workload: has line breaks or control", True),
+        (LINE.replace('"lm"', '{"a":' * 90_000 + "1" + "}" * 90_000, 1), "deeply", False),
+    ],
+    ids=["a word", "a list", "no text", "brackets", "a negative price", "half a character",
+         "braces"],
+)  # fmt: skip
+def test_no_line_stops_the_stream(line, message, is_json, tmp_path, invoke):
+    file = tmp_path / "many.jsonl"
+    text = line if isinstance(line, bytes) else line.rstrip().encode()
+    file.write_bytes(text + b"\n\n" + LINE.encode())
+
+    result = invoke("judge", "--jsonl", file)
+
+    decisions = [json.loads(document) for document in result.stdout.splitlines()]
+    assert ["invalid", "promote"] == [document["verdict"] for document in decisions]
+    assert message in decisions[0]["reasons"][0]["message"]
+    assert is_json == (result.exit_code == 0)
+
+
+@pytest.mark.parametrize(
+    ("out", "to", "counted"),
+    [(io.StringIO, Terminal, True), (io.StringIO, io.StringIO, False), (Terminal, Terminal, False)],
+)
+def test_documents_are_counted_on_a_terminal_alone(out, to, counted, tmp_path, monkeypatch):
+    file, errors = tmp_path / "two.jsonl", to()
+    file.write_text(2 * LINE)
+    monkeypatch.setattr(sys, "stdout", out())
+    monkeypatch.setattr(sys, "stderr", errors)
+    stream(str(file), "dev")
+
+    assert counted == ("Judging: 2" in errors.getvalue()) == bool(errors.getvalue())
+
+
+def test_a_stream_imports_nothing_that_only_explains_or_plans(tmp_path):
+    file = tmp_path / "one.jsonl"
+    file.write_text(LINE)
+    script = (
+        "import sys; from typer.testing import CliRunner; from compilegate.cli.main import app;"
+        "CliRunner().invoke(app, ['judge', '--jsonl', sys.argv[1]]);"
+        "print([m for m in sys.modules if m.endswith(('_judge.explanation', '_judge.plan'))])"
+    )
+
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(file)], capture_output=True, text=True, check=True
+    )
+
+    assert "[]" == done.stdout.strip()

@@ -1,11 +1,8 @@
 """``judge --plan``: what a proof takes, by the judge's own design."""
 
-from __future__ import annotations
-
 import json
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -18,18 +15,15 @@ from tools.docs.examples import trial
 WORKLOADS = Path(__file__).resolve().parents[2] / "workloads"
 
 
-def test_the_table_is_the_judges_own_design(invoke):
-    result = invoke("judge", "--plan", "--json")
+def test_the_table_is_the_judges_own_design(asked):
+    document = asked("judge", "--plan")
 
-    document = json.loads(result.stdout)
     assert 42 == len(document["runs_needed"])
     for cell in document["runs_needed"]:
         design = Design(cell["history"], cell["max_runs"], 0.05)
-        relative = cell["spread_per_margin"]
-        assert (design.runs_needed(relative, 0.8), design.runs_needed(relative, 0.9)) == (
-            cell["runs_80"],
-            cell["runs_90"],
-        )
+        for power in (80, 90):
+            needed = design.runs_needed(cell["spread_per_margin"], power / 100)
+            assert needed == cell[f"runs_{power}"]
     for cell in document["provable_margin"]:
         design = Design(cell["history"], cell["max_runs"], 0.05)
         assert cell["margin_per_spread"] == design.provable_margin(cell["runs"])
@@ -47,15 +41,17 @@ def test_the_table_fits_80_columns_and_marks_what_is_underpowered(invoke):
     assert 0 == result.exit_code
 
 
-def test_several_candidates_share_the_error_and_need_more_runs(invoke):
-    tables = [
-        json.loads(invoke("judge", "--plan", "--json", "--candidates", k).stdout)["runs_needed"]
+def test_several_candidates_share_the_error_and_need_more_runs(asked):
+    single, four = (
+        [
+            cell["runs_80"] or 99
+            for cell in asked("judge", "--plan", "--candidates", k)["runs_needed"]
+        ]
         for k in (1, 4)
-    ]
+    )
 
-    one, four = ([cell["runs_80"] or 99 for cell in table] for table in tables)
-    assert all(a <= b for a, b in zip(one, four, strict=True))
-    assert one != four
+    assert all(a <= b for a, b in zip(single, four, strict=True))
+    assert single != four
 
 
 def test_one_case_is_answered_for_both_modes(invoke):
@@ -79,20 +75,19 @@ def test_allowed_runs_that_prove_too_little_exit_with_11(invoke):
     assert "allowed: stopped during the trial as underpowered" in " ".join(result.stdout.split())
 
 
-def test_runs_with_outcomes_show_what_more_examples_would_spare(tmp_path, invoke):
+def test_runs_with_outcomes_show_what_more_examples_would_spare(tmp_path, shown, asked):
     file = tmp_path / "evidence.json"
     file.write_text(json.dumps(scored(0.0005, runs=5)))
 
-    found = json.loads(invoke("judge", file, "--plan", "--json").stdout)["evaluation"]
-    words = " ".join(invoke("judge", file, "--plan").stdout.split())
+    plan, words = asked("judge", file, "--plan")["evaluation"], shown("judge", file, "--plan")
 
-    assert "more_examples" == found["finding"]
+    assert "more_examples" == plan["finding"]
     assert "comes from the choice of 2,000 evaluation examples" in words
-    assert f"{found['best_examples']:,} examples would spare {found['runs_saved']} runs" in words
+    assert f"{plan['best_examples']:,} examples would spare {plan['runs_saved']} runs" in words
 
 
-def workload() -> dict[str, Any]:
-    document: dict[str, Any] = yaml.safe_load((WORKLOADS / "demo-lm.yaml").read_text())
+def workload():
+    document = yaml.safe_load((WORKLOADS / "demo-lm.yaml").read_text())
     document["quality"] |= {"history": [2.1, 2.12, 2.09], "margin": 0.04}
     return document
 
@@ -105,9 +100,7 @@ def workload() -> dict[str, Any]:
         ("-", partial(document, metrics=GOOD), 0.02, 0, ["shadow"], None),
     ],
 )
-def test_a_file_shows_its_own_case_and_options_change_it(
-    *, name, made, margin, history, modes, spread, tmp_path, invoke
-):
+def test_a_file_shows_its_own_case(*, name, made, margin, history, modes, spread, tmp_path, invoke):
     file = name if name == "-" else tmp_path / name
     text = yaml.safe_dump(made()) if name.endswith("yaml") else json.dumps(made())
     if name != "-":
@@ -128,8 +121,8 @@ def test_a_file_without_past_results_asks_for_them_or_for_the_spread(tmp_path, i
     file = tmp_path / "evidence.json"
     file.write_text(json.dumps(document()))
 
-    asked: Any = invoke("judge", file, "--plan")
-    chosen: Any = invoke("judge", file, "--plan", "--spread", 0.01, "--json")
+    asked = invoke("judge", file, "--plan")
+    chosen = invoke("judge", file, "--plan", "--spread", 0.01, "--json")
 
     assert "quality.history: has no spread" in asked.stderr
     assert 0.01 == json.loads(chosen.stdout)["spread"]

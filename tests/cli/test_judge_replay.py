@@ -1,13 +1,9 @@
 """``judge --replay``: equal or not, in words, as a document and as an exit code."""
 
-from __future__ import annotations
-
 import json
-from typing import Any
 
 import pytest
 
-from compilegate.cli.common.cloud import Cloud
 from compilegate.domain import naming
 from compilegate.domain.decision import JUDGE_VERSION
 from compilegate.place import PROJECT
@@ -17,30 +13,29 @@ from compilegate_judge import replay as replaying
 from tools.archive_judge import archive
 
 
-def entry(promoted: Cloud) -> dict[str, Any]:
+def entry(promoted):
     (one,) = (
         e for e in promoted.services.ledger.raw.entries("bert-docs") if e["kind"] == "decision"
     )
     return dict(one)
 
 
-def change(promoted: Cloud, **changes: Any) -> None:
+def change(promoted, **changes):
     key = entry(promoted)["decision_key"]
     decision = json.loads(promoted.services.store.get(key))
     promoted.services.store.put(key, json.dumps({**decision, **changes}).encode())
 
 
 @pytest.mark.parametrize("narrow", [(), ("--workload", "bert-docs")])
-def test_a_replay_with_the_same_decision_exits_0(narrow, invoke, promoted):
+def test_a_replay_with_the_same_decision_exits_0(narrow, invoke, asked, promoted):
     decided = entry(promoted)
     result = invoke("judge", "--replay", decided["decision_id"], *narrow)
-    document = json.loads(invoke("judge", "--replay", decided["decision_id"], "--json").stdout)
+    document = asked("judge", "--replay", decided["decision_id"])
 
-    words = " ".join(result.stdout.split())
-    assert 0 == result.exit_code
     name = f"bert-docs-{decided['trial']}: decision {decided['decision_id']} (promote)"
-    assert f"{name} is the same, field by field." in words
     key = naming.record_key("bert-docs", decided["trial"], "evidence")
+    assert 0 == result.exit_code
+    assert f"{name} is the same, field by field." in " ".join(result.stdout.split())
     assert f"  s3://data/{key}\n" in result.stdout
     assert (True, [], None, key) == (
         document["equal"], document["differences"], document["why_not"], document["evidence_key"],
@@ -49,30 +44,27 @@ def test_a_replay_with_the_same_decision_exits_0(narrow, invoke, promoted):
 
 def test_another_decision_is_13_and_names_the_fields(invoke, promoted):
     change(promoted, candidate="other")
-    decision_id = entry(promoted)["decision_id"]
+    replay = ("judge", "--replay", entry(promoted)["decision_id"])
 
-    result = invoke("judge", "--replay", decision_id)
-    document = json.loads(invoke("judge", "--replay", decision_id, "--json").stdout)
+    result, document = invoke(*replay), json.loads(invoke(*replay, "--json").stdout)
 
-    assert 13 == result.exit_code
-    message = " ".join(result.stdout.split())
-    assert 'differs in 1 field: candidate: recorded "other", now "compile"' in message
+    said = 'differs in 1 field: candidate: recorded "other", now "compile"'
     difference = {"field": "candidate", "recorded": "other", "replayed": "compile"}
+    assert 13 == result.exit_code
+    assert said in " ".join(result.stdout.split())
     assert ([difference], None) == (document["differences"], document["judge_versions"])
 
 
-def test_an_archived_judge_is_named(invoke, promoted, monkeypatch, tmp_path):
+def test_an_archived_judge_is_named(shown, asked, promoted, monkeypatch, tmp_path):
     archive(PROJECT, tmp_path)
     monkeypatch.setattr(judges, "FOLDER", tmp_path)
-    decision_id = entry(promoted)["decision_id"]
     for module in (replaying, screen):
         monkeypatch.setattr(module, "JUDGE_VERSION", "99.0.0")
+    replay = ("judge", "--replay", entry(promoted)["decision_id"])
 
-    result = invoke("judge", "--replay", decision_id)
-    document = json.loads(invoke("judge", "--replay", decision_id, "--json").stdout)
+    document = asked(*replay)
 
-    words = " ".join(result.stdout.split())
-    assert f"Judge {JUDGE_VERSION} made it and repeated it from its archive" in words
+    assert f"Judge {JUDGE_VERSION} made it and repeated it from its archive" in shown(*replay)
     assert [True, [JUDGE_VERSION, "99.0.0"]] == [document["equal"], document["judge_versions"]]
 
 

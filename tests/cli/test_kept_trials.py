@@ -1,23 +1,18 @@
 """After ``run --local`` its cloud is gone; what the trials recorded can still be read."""
 
-from __future__ import annotations
-
 import json
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from compilegate.cli.common.cloud import Cloud
 from compilegate.domain.records.trials import TrialFailed
 from compilegate.domain.utc import minute
 from compilegate_localcloud.errors import CloudEndedError
-from tests.cli.conftest import Invoke
 from tests.cli.project import write_project
-from tests.cli.trial_script import decided, executions, planned
+from tests.cli.trial_script import decided, executions, planned, trial_of
 from tests.domain.evidence_builder import GOOD
-from tests.fake_clouds import FakeProviders, cloud
+from tests.fake_clouds import cloud
 
 KEPT = Path(".compilegate/trials")
 READERS = (
@@ -30,22 +25,20 @@ READERS = (
 )
 
 
-def run_locally(
-    invoke: Invoke, providers: FakeProviders, file: Path, **built: Any
-) -> tuple[Cloud, str]:
-    """A trial in a local cloud of its own, which then is gone; returns both."""
-    one = cloud("local", simulated="on a CPU")
-    providers.local_cloud = one
-    executions(one).on_start = partial(decided, one, **built)
-    assert invoke("run", file, "--local").exit_code in (0, 11)
-    providers.local_cloud = None
-    (payload,) = executions(one).started.values()
-    return one, str(payload["trial"])
+def deciding(providers, **built):
+    """A local cloud that decides at once, on this evidence."""
+    local = providers.local_cloud = cloud("local", simulated="on a CPU")
+    executions(local).on_start = partial(decided, local, **built)
+    return local
 
 
 @pytest.fixture
-def ended(tmp_path: Path, invoke: Invoke, providers: FakeProviders) -> tuple[Cloud, str]:
-    return run_locally(invoke, providers, write_project(tmp_path), metrics=GOOD)
+def ended(tmp_path, invoke, providers):
+    """A trial in a local cloud of its own, which then is gone; both."""
+    local = deciding(providers, metrics=GOOD)
+    assert 0 == invoke("run", write_project(tmp_path), "--local").exit_code
+    providers.local_cloud = None
+    return local, trial_of(local)
 
 
 @pytest.mark.parametrize("command", READERS, ids=" ".join)
@@ -61,7 +54,7 @@ def test_what_reads_answers_as_the_cloud_did(command, invoke, providers, ended):
     assert "did not end" not in afterwards.stderr
 
 
-def without_clock(text: str) -> Any:
+def without_clock(text):
     document = json.loads(text)
     if isinstance(document, dict):
         rows = document.pop("list", {"rows": []})["rows"]
@@ -72,8 +65,7 @@ def without_clock(text: str) -> Any:
 @pytest.mark.parametrize("command", READERS[1:], ids=" ".join)
 def test_what_reads_answers_while_another_trial_runs(command, invoke, providers, ended):
     alone = invoke(*command, "--local")
-    providers.local_cloud = another = cloud("local", simulated="on a CPU")
-    executions(another).on_start = partial(decided, another, metrics=GOOD)
+    deciding(providers, metrics=GOOD)
     change = ("name: bert-docs", "name: other")
     assert 0 == invoke("run", write_project(Path("other"), change), "--local").exit_code
 
@@ -89,11 +81,8 @@ def test_what_reads_answers_while_another_trial_runs(command, invoke, providers,
     assert not [one for one in known if "shown is what" in one.stderr]
 
 
-def test_an_earlier_trial_is_read_beside_a_cloud_that_knows_a_later_one(
-    invoke, providers, ended, tmp_path
-):
-    providers.local_cloud = another = cloud("local", simulated="on a CPU")
-    executions(another).on_start = partial(decided, another, metrics=GOOD)
+def test_an_earlier_trial_is_read_beside_a_later_one(invoke, providers, ended, tmp_path):
+    deciding(providers, metrics=GOOD)
     assert 0 == invoke("run", tmp_path / "workloads/bert-docs.yaml", "--local").exit_code
 
     earlier = invoke("report", "bert-docs", "--trial", ended[1], "--local", "--out", "earlier")
@@ -133,19 +122,10 @@ def test_what_changes_something_needs_a_cloud_that_runs(command, invoke):
     assert "The local cloud does not run" in result.stderr
 
 
-def test_a_report_that_was_not_written_is_rendered_again(tmp_path, invoke, providers):
-    run_locally(invoke, providers, write_project(tmp_path), metrics=GOOD, report=False)
-
-    result = invoke("report", "bert-docs", "--local", "--out", "again", "--json")
-
-    assert 0 == result.exit_code, result.stderr
-    assert "<html" in Path(json.loads(result.stdout)["html"]).read_text(encoding="utf-8")
-
-
 def test_a_trial_that_failed_is_kept_with_its_reason(tmp_path, invoke, providers):
     local = providers.local_cloud = cloud("local", simulated="on a CPU")
 
-    def fail(payload: dict[str, Any]) -> None:
+    def fail(payload):
         failure = TrialFailed(1, payload["trial"], reason="the script crashed")
         local.services.ledger.append("bert-docs", failure)
 
@@ -170,16 +150,16 @@ def test_a_trial_whose_cloud_is_killed_is_kept_as_it_was_last_seen(tmp_path, inv
     """It can be read while it runs, and the command says since when records are lost."""
     local = providers.local_cloud = cloud("local", simulated="on a CPU")
     executions(local).on_start = partial(planned, local)
-    ledger: Any = local.services.ledger
-    meanwhile: list[Any] = []
+    ledger = local.services.ledger
+    meanwhile = []
 
-    def look(arn: str) -> None:
+    def look(arn):
         if executions(local).looks == 1:
             meanwhile.extend(json.loads(path.read_text()) for path in KEPT.glob("*/records.json"))
             ledger.raw.entries = killed
             raise CloudEndedError("The local cloud has ended")
 
-    def killed(*_: object) -> None:
+    def killed(*_):
         raise CloudEndedError("The local cloud has ended")
 
     executions(local).looks = 2
@@ -201,8 +181,7 @@ def test_a_trial_whose_cloud_is_killed_is_kept_as_it_was_last_seen(tmp_path, inv
 
 def test_where_it_cannot_be_kept_the_verdict_stands(tmp_path, invoke, providers):
     Path(".compilegate").write_text("a file in the way")
-    local = providers.local_cloud = cloud("local", simulated="on a CPU")
-    executions(local).on_start = partial(decided, local, metrics=GOOD)
+    deciding(providers, metrics=GOOD)
 
     result = invoke("run", write_project(tmp_path), "--local", "--json")
 

@@ -1,29 +1,23 @@
 """``list``: rows of a stage on a screen, as JSON and as CSV."""
 
-from __future__ import annotations
-
 import csv
 import io
 import itertools
 import json
 import time
-from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
-from compilegate.cli.common.cloud import Cloud
 from compilegate.domain.codec import write
 from compilegate.domain.records.trials import TrialFailed
 from compilegate.usecases.fleet import project as read_rows
 from compilegate_operating import listing as command
 from tests.domain.fleet.test_listing import FLEET, NOW, URGENT, row
-from tests.fake_clouds import FakeProviders, cloud
-from tests.fakes import MemoryFleet
+from tests.fake_clouds import cloud
 
 
-def stage_of(providers: FakeProviders, rows: list[Any]) -> Cloud:
+def stage_of(providers, rows):
     """A deployed stage that has these rows."""
     stage = providers.aws_cloud = cloud("prod")
     for one in rows:
@@ -33,7 +27,7 @@ def stage_of(providers: FakeProviders, rows: list[Any]) -> Cloud:
 
 
 @pytest.fixture
-def stage(providers: FakeProviders) -> Cloud:
+def stage(providers):
     return stage_of(providers, FLEET)
 
 
@@ -88,12 +82,10 @@ def test_a_long_text_does_not_take_the_room_of_other_columns(invoke, providers):
     assert owners[0] in asked
 
 
-def damage(stage: Cloud, *names: str) -> None:
+def damage(stage, *names):
     """Rows that cannot be read."""
-    fleet = stage.services.fleet.raw
-    assert isinstance(fleet, MemoryFleet)
     for name in names:
-        fleet.texts["fleet", name] = "{"
+        stage.services.fleet.raw.texts["fleet", name] = "{"
 
 
 def test_a_row_that_is_missing_or_damaged_is_folded_from_the_ledger(invoke, stage):
@@ -104,7 +96,7 @@ def test_a_row_that_is_missing_or_damaged_is_folded_from_the_ledger(invoke, stag
         if name != "uploaded":
             stage.services.ledger.append(name, failed)
     stage.services.store.put("workloads/broken/specs/1.json", b"{}")
-    stage.services.ledger.raw.put_once("broken", "flag#1", ["no entry"])  # type: ignore[arg-type]
+    stage.services.ledger.raw.put_once("broken", "flag#1", ["no entry"])
 
     document = json.loads(invoke("list", "--sort", "workload", "--json").stdout)
 
@@ -116,9 +108,7 @@ def test_a_row_that_is_missing_or_damaged_is_folded_from_the_ledger(invoke, stag
     assert (0, []) == (document["building"], document["unread"])
 
 
-def test_what_is_not_read_or_not_there_yet_is_said_and_never_passes_for_no_need(
-    invoke, stage, monkeypatch
-):
+def test_what_is_not_read_or_not_there_yet_is_no_row_without_need(invoke, stage, monkeypatch):
     monkeypatch.setattr(read_rows, "MOST_FOLDED", 0)
     damage(stage, "lm", "rank", "gpt", "ctr")
     for name in ("new", "newer"):
@@ -193,7 +183,7 @@ def test_what_does_not_go_is_refused_with_the_option(words, field, invoke, stage
 
 
 def test_on_a_terminal_it_can_be_watched(invoke, stage, monkeypatch):
-    def later(seconds: float) -> None:
+    def later(seconds):
         if stage.services.fleet.row("lm").item != FLEET[4]:
             raise KeyboardInterrupt
         assert 10 == seconds
@@ -211,9 +201,9 @@ def test_on_a_terminal_it_can_be_watched(invoke, stage, monkeypatch):
 
 
 def test_a_mistyped_name_costs_one_listing_that_ends(invoke, stage, monkeypatch):
-    listed: list[str] = []
+    listed = []
 
-    def endless(_prefix: str) -> Iterator[str]:
+    def endless(_prefix):
         for number in itertools.count():
             listed.append(f"ads-{number}")
             yield listed[-1]
@@ -224,9 +214,3 @@ def test_a_mistyped_name_costs_one_listing_that_ends(invoke, stage, monkeypatch)
     assert 2 == refused.exit_code
     assert "did you mean ads-7" in refused.stderr
     assert 10_000 == len(listed)
-
-
-def test_a_stage_without_workloads_says_how_to_begin(invoke, providers):
-    stage_of(providers, [])
-
-    assert "compilegate register FILE" in invoke("list").stdout

@@ -1,32 +1,27 @@
 """``local``: what the switch of the embedded cloud says; the cloud itself has its own tests."""
 
-from __future__ import annotations
-
 import json
 import time
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
-from compilegate.domain.naming import stack_name
 from compilegate_localcloud import api
 from compilegate_localcloud.connection import RunState
 from compilegate_localcloud.deploy import DeployedStack
 from compilegate_localcloud.errors import NoLogError
 from compilegate_localcloud.logs import PartLog
-from compilegate_localcloud.names import STACK, STAGE
 
 OUTPUTS = {"DataBucket": "data", "LedgerTable": "ledger"}
 
 
 @pytest.fixture
-def state() -> RunState:
+def state():
     return RunState("r", 77, 4566, "us-east-1", False, False, False, time.time() - 120)
 
 
 @pytest.fixture
-def running(state: RunState, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def running(state, monkeypatch, tmp_path):
     stack = DeployedStack("compilegate-local", "CREATE_COMPLETE", OUTPUTS, 1.5)
     up = api.UpResult(state, (stack,), True, 0.4, 8.7, 1.5)
     monkeypatch.setattr(api, "up", lambda: up)
@@ -47,9 +42,7 @@ def test_up_says_where_it_runs_and_what_comes_next(running, invoke):
 
 
 @pytest.mark.parametrize(("started_now", "resumed"), [(True, True), (True, False), (False, True)])
-def test_up_names_the_end_that_it_goes_on_from_where_it_started(
-    started_now, resumed, state, invoke, monkeypatch
-):
+def test_up_names_the_end_that_it_goes_on_from(started_now, resumed, state, invoke, monkeypatch):
     up = api.UpResult(replace(state, resumed=resumed), (), started_now, 0.4, 8.7, 1.5)
     monkeypatch.setattr(api, "up", lambda: up)
 
@@ -100,7 +93,7 @@ def test_a_log_is_shown_whole_or_its_end(invoke, monkeypatch, tmp_path):
 def test_a_log_that_grows_is_followed_until_ctrl_c(invoke, monkeypatch, tmp_path):
     lines = ["one"]
 
-    def grow(seconds: float) -> None:
+    def grow(seconds):
         lines.append("more")
         if len(lines) > 3:
             raise KeyboardInterrupt
@@ -114,7 +107,7 @@ def test_a_log_that_grows_is_followed_until_ctrl_c(invoke, monkeypatch, tmp_path
 
 
 def test_an_unknown_log_lists_those_there_are(invoke, monkeypatch):
-    def missing(part: str) -> None:
+    def missing(part):
         raise NoLogError(f"There is no log of {part!r}. Logs there are:\n  emulator")
 
     monkeypatch.setattr(api, "logs", missing)
@@ -125,7 +118,3 @@ def test_an_unknown_log_lists_those_there_are(invoke, monkeypatch):
         result.exit_code,
         result.stderr,
     )
-
-
-def test_the_embedded_clouds_stack_has_the_name_that_the_app_gives_it():
-    assert stack_name(STAGE) == STACK

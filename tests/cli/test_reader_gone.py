@@ -1,7 +1,5 @@
 """``compilegate … | head``: a reader that goes ends the command quietly, like other filters."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys
@@ -29,7 +27,7 @@ COMMANDS = (
 GONE = [141, ""]  # 128 + SIGPIPE, as a shell reports cat or git
 
 
-def ended(commands: tuple[str, ...], *options: str) -> dict[str, list[object]]:
+def ended(commands, *options):
     """Exit code and standard error of commands whose standard output nobody reads."""
     result = subprocess.run(
         [sys.executable, "-m", "tests.cli.no_reader", *options],

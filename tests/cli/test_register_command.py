@@ -1,19 +1,14 @@
 """``register``: files in, production out, and back out with ``--remove``."""
 
-from __future__ import annotations
-
 import json
-from pathlib import Path
 
 import pytest
 
-from compilegate.cli.common.cloud import Cloud
 from compilegate.cli.register import WORKERS
 from compilegate.domain.errors import EnvironmentNotReadyError
 from compilegate.usecases.flag.change_flag import change_flag
 from compilegate.usecases.records import load_registration
-from tests.cli.project import write_project
-from tests.fakes import MemorySchedules, MemoryStore
+from tests.cli.project import write_compiling, write_project
 from tests.usecases.flag_changes import flag_change
 
 NIGHTLY = ("run_hours: 6.0", 'run_hours: 6.0\n  cron: "cron(0 3 * * ? *)"')
@@ -21,22 +16,11 @@ OWNED = ("name: bert-docs", "name: bert-docs\nowner: nlp")
 
 
 @pytest.fixture
-def file(tmp_path: Path) -> Path:
+def file(tmp_path):
     return write_project(tmp_path / "team", NIGHTLY, OWNED)
 
 
-def schedules(aws: Cloud) -> MemorySchedules:
-    document = aws.production.schedules
-    assert isinstance(document, MemorySchedules)
-    return document
-
-
-def store(aws: Cloud) -> MemoryStore:
-    assert isinstance(aws.services.store, MemoryStore)
-    return aws.services.store
-
-
-def many(file: Path, count: int) -> Path:
+def many(file, count):
     """The file's folder with so many workloads in all."""
     text = file.read_text()
     for index in range(count - 1):
@@ -50,42 +34,32 @@ def test_a_new_workload_is_registered_and_its_schedule_said(invoke, aws, file):
     assert 0 == result.exit_code, result.output
     assert "bert-docs: new; runs cron(0 3 * * ? *), UTC; 3 objects uploaded" in result.stdout
     assert "1 workload: 1 new." in result.stdout
-    registered = load_registration(store(aws), "bert-docs")
+    registered = load_registration(aws.services.store, "bert-docs")
     assert ("nlp", "workloads/bert-docs.yaml", True) == (
         registered.owner, registered.origin, registered.active,
     )  # fmt: skip
-    assert {"bert-docs": "cron(0 3 * * ? *)"} == schedules(aws).expressions
+    assert {"bert-docs": "cron(0 3 * * ? *)"} == aws.production.schedules.expressions
 
 
-def test_another_checkout_of_the_same_files_is_the_same_workload(invoke, aws, file, tmp_path):
+def test_what_changed_is_reported_and_another_checkout_is_no_change(invoke, aws, file, tmp_path):
     invoke("register", file)
-
-    result = invoke("register", write_project(tmp_path / "elsewhere", NIGHTLY, OWNED))
-
-    assert "bert-docs: unchanged" in result.stdout
-
-
-def test_what_changed_is_reported(invoke, aws, file):
-    invoke("register", file)
+    same = invoke("register", write_project(tmp_path / "elsewhere", NIGHTLY, OWNED))
     file.write_text(file.read_text().replace("5.0e-5", "3.0e-5"))
     (file.parents[1] / "training" / "train.py").write_text("print('other')\n")
+    shown = " ".join(invoke("register", file).stdout.split())
 
-    result = invoke("register", file)
-
-    shown = " ".join(result.stdout.split())
+    assert "bert-docs: unchanged" in same.stdout
     assert "bert-docs: updated" in shown
     assert "training.learning_rate 5e-05 -> 3e-05" in shown
     assert "source '" in shown
 
 
-def test_a_script_that_compiles_itself_trains_uncompiled_until_a_promotion(invoke, aws, tmp_path):
-    launched = "entry_point: launch.py\n  hyperparameters: {script: train.py}"
-    project = write_project(tmp_path / "own", NIGHTLY, OWNED, ("entry_point: train.py", launched))
-    (tmp_path / "own" / "training" / "train.py").write_text("import torch\nm = torch.compile(m)\n")
+def test_a_script_that_compiles_itself_trains_uncompiled_until_a_promotion(shown, aws, tmp_path):
+    file = write_compiling(tmp_path / "own", NIGHTLY, OWNED)
 
-    said, again = (" ".join(invoke("register", project).stdout.split()) for _ in range(2))
+    said, again = shown("register", file), shown("register", file)
 
-    assert "train.py already compiles (line 2: m = torch.compile(m))." in said
+    assert "train.py already compiles (line 2: model = torch.compile(model))." in said
     assert "already compiles" not in again  # unchanged
 
 
@@ -101,11 +75,11 @@ def test_a_folder_goes_on_past_a_wrong_file_and_says_so(invoke, aws, file):
     assert "schedule.cron: is a cron line of Unix" in result.stderr
     assert "write six fields in cron()" in result.stderr
     assert "4 workloads: 3 new, 1 failed." in result.stdout
-    assert {"bert-docs", "job-0", "job-2"} == set(schedules(aws).expressions)
+    assert {"bert-docs", "job-0", "job-2"} == set(aws.production.schedules.expressions)
 
 
 # What is changed in a second file beside the registered one, the arguments, and what is said.
-REFUSED: dict[str, tuple[tuple[tuple[str, str], ...], tuple[str, ...], tuple[str, ...]]] = {
+REFUSED = {
     "the same name twice": (
         (), ("bert-docs.yaml", "other.yaml"), ("is also the name of the workload in",),
     ),
@@ -129,7 +103,7 @@ REFUSED: dict[str, tuple[tuple[tuple[str, str], ...], tuple[str, ...], tuple[str
 def test_what_is_refused_changes_nothing(case, invoke, aws, file, monkeypatch):
     changes, arguments, expected = REFUSED[case]
     invoke("register", file)
-    before = dict(store(aws).objects)
+    before = dict(aws.services.store.objects)
     text = file.read_text()
     for old, new in changes:
         text = text.replace(old, new)
@@ -141,32 +115,30 @@ def test_what_is_refused_changes_nothing(case, invoke, aws, file, monkeypatch):
     shown = " ".join(result.stderr.split())
     assert 2 == result.exit_code
     assert [] == [part for part in expected if part not in shown]
-    assert before == store(aws).objects
+    assert before == aws.services.store.objects
 
 
-def test_a_failure_of_one_workload_is_reported_and_the_others_are_registered(
-    invoke, aws, file, monkeypatch
-):
-    put = schedules(aws).put
+def test_a_failure_of_one_workload_leaves_the_others_registered(invoke, aws, file, monkeypatch):
+    put = aws.production.schedules.put
 
-    def refuse(workload: str, expression: str, timezone: str) -> None:
+    def refuse(workload, expression, timezone):
         if workload == "job-1":
             raise EnvironmentNotReadyError("Scheduler is on holiday")
         put(workload, expression, timezone)
 
-    monkeypatch.setattr(schedules(aws), "put", refuse)
+    monkeypatch.setattr(aws.production.schedules, "put", refuse)
 
     result = invoke("register", many(file, 4))
 
     assert 1 == result.exit_code
     assert "job-001.yaml: Scheduler is on holiday" in result.stderr
     assert "3 new, 1 failed" in result.stdout
-    assert not load_registration(store(aws), "job-1").complete
+    assert not load_registration(aws.services.store, "job-1").complete
 
-    monkeypatch.setattr(schedules(aws), "put", put)
+    monkeypatch.setattr(aws.production.schedules, "put", put)
     again = invoke("register", file.parent)
     assert "1 completed an interrupted registration, 3 unchanged" in again.stdout
-    assert load_registration(store(aws), "job-1").complete
+    assert load_registration(aws.services.store, "job-1").complete
 
 
 def test_another_owners_name_is_refused_until_it_is_taken_over(invoke, aws, file, tmp_path):
@@ -199,6 +171,7 @@ def test_many_are_reported_as_counts_where_nothing_changed(invoke, aws, file):
 @pytest.mark.parametrize("named", ["name", "file", "folder"])
 def test_removing_retires_by_name_file_or_folder(invoke, aws, file, named):
     invoke("register", file)
+    (file.parents[1] / "training" / "train.py").unlink()  # none is needed
     target = {"name": "bert-docs", "file": file, "folder": file.parent}[named]
 
     result = invoke("register", "--remove", target)
@@ -207,15 +180,8 @@ def test_removing_retires_by_name_file_or_folder(invoke, aws, file, named):
     assert (0, 0) == (result.exit_code, again.exit_code)
     assert "bert-docs: retired" in result.stdout
     assert "bert-docs: already retired" in again.stdout
-    assert {} == schedules(aws).expressions
-    assert not load_registration(store(aws), "bert-docs").active
-
-
-def test_removing_needs_no_source_folder(invoke, aws, file):
-    invoke("register", file)
-    (file.parents[1] / "training" / "train.py").unlink()
-
-    assert 0 == invoke("register", "--remove", file).exit_code
+    assert {} == aws.production.schedules.expressions
+    assert not load_registration(aws.services.store, "bert-docs").active
 
 
 def test_removing_what_is_on_says_that_it_stays_on_and_how_to_turn_it_off(invoke, aws, file):

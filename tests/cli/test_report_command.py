@@ -1,7 +1,5 @@
 """``report``: a trial's report or a workload's history, saved and found again."""
 
-from __future__ import annotations
-
 import json
 from functools import partial
 from pathlib import Path
@@ -11,7 +9,7 @@ import pytest
 from compilegate.cli.common.outcome import newest_decision
 from compilegate.domain.records.trials import TrialDecided
 from tests.cli.project import write_project
-from tests.cli.trial_script import decided, executions
+from tests.cli.trial_script import decided, executions, trial_of
 from tests.domain.evidence_builder import GOOD
 from tests.fake_clouds import cloud
 
@@ -83,9 +81,8 @@ def test_the_newest_decision_is_of_the_workloads_and_the_trial_asked_for():
 def test_report_saves_the_newest(tmp_path, invoke, promoted):
     result = invoke("report", "--out", tmp_path / "r")
 
-    ((payload),) = executions(promoted).started.values()
     path = Path(result.stdout.strip())
-    assert tmp_path / "r" / f"bert-docs-{payload['trial']}" / "report.html" == path
+    assert tmp_path / "r" / f"bert-docs-{trial_of(promoted)}" / "report.html" == path
     assert {"report.html", "report.md", "report.json"} == {p.name for p in path.parent.iterdir()}
 
 

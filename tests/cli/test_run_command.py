@@ -1,34 +1,34 @@
-"""``run``: starts what it read, follows it, says how it ended; Ctrl-C leaves nothing behind."""
-
-from __future__ import annotations
+"""``run``: starts what it read, follows it, says how it ended, and asks as often as it may."""
 
 import json
+import random
 import re
+from collections import Counter
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
-from typing import Any
 from unittest.mock import patch
 
 import pytest
+from botocore.exceptions import ClientError
 
+from compilegate.adapters.state_machines import ExecutionState
 from compilegate.cli.common.outcome import full_run_words
 from compilegate.domain import naming
 from compilegate.domain.records.trials import TrialFailed
-from tests.cli.project import write_project
+from compilegate_localcloud.emulator.limits import Limits
+from tests.cli.project import write_compiling, write_project
 from tests.cli.trial_script import decided, executions, planned
 from tests.domain.evidence_builder import GOOD, NOISY
-from tests.fake_clouds import ScriptedLogs, cloud
+from tests.fake_clouds import cloud
 from tests.fakes import start_job
 
 
 def test_piped_progress_is_a_plain_line_per_event(tmp_path, invoke, aws):
-    logs = aws.logs
-    assert isinstance(logs, ScriptedLogs)
-
-    def train(payload: dict[str, Any]) -> None:
+    def train(payload):
         of = aws.services, "bert-docs", planned(aws, payload).trial
         start_job(*of, "s0", status="Completed", started=1000.0, ended=1030.0)
-        logs.printed[start_job(*of, "q1b17", started=1030.0)] = [
+        aws.logs.printed[start_job(*of, "q1b17", started=1030.0)] = [
             "importing torch",
             "compilegate step=10 steps=600 seconds=0.03 samples_per_second=512.3 loss=3.21;",
         ]
@@ -63,12 +63,8 @@ def test_the_end_says_verdict_reasons_figures_and_report(tmp_path, invoke, aws):
     assert "bert-docs: decided" in programs.stderr
 
 
-def test_a_script_that_already_compiles_is_named_wherever_its_trial_is_reported(
-    tmp_path, invoke, aws
-):
-    launched = "entry_point: launch.py\n  hyperparameters: {script: train.py}"
-    file = write_project(tmp_path, ("entry_point: train.py", launched))
-    (tmp_path / "training" / "train.py").write_text("import torch\nmodel = torch.compile(model)\n")
+def test_a_script_that_already_compiles_is_named_with_its_trial(tmp_path, invoke, aws):
+    file = write_compiling(tmp_path)
     executions(aws).on_start = partial(decided, aws, report=False, metrics=GOOD)
 
     text = " ".join(invoke("run", file).stdout.split())
@@ -88,7 +84,7 @@ def test_a_script_that_already_compiles_is_named_wherever_its_trial_is_reported(
 
 
 def test_a_failed_trial_is_exit_1_with_the_reason_from_the_ledger(tmp_path, invoke, aws):
-    def fail(payload: dict[str, Any]) -> None:
+    def fail(payload):
         failure = TrialFailed(1, payload["trial"], reason="the quota is used up")
         aws.services.ledger.append("bert-docs", failure)
 
@@ -103,7 +99,7 @@ def test_a_failed_trial_is_exit_1_with_the_reason_from_the_ledger(tmp_path, invo
     assert "Nothing was decided; the flag is unchanged." in result.stdout
 
 
-def two_projects(folder: Path) -> list[Path]:
+def two_projects(folder):
     first = write_project(folder / "a", ("name: bert-docs", "name: one"))
     return [first, write_project(folder / "b", ("name: bert-docs", "name: two"))]
 
@@ -120,7 +116,7 @@ def test_of_several_the_worst_exit_code_and_a_list_of_outcomes(tmp_path, invoke,
 
 
 def test_one_that_cannot_start_is_named_and_the_others_go_on(tmp_path, invoke, aws):
-    def start(payload: dict[str, Any]) -> None:
+    def start(payload):
         if payload["workload"] == "two":
             raise ValueError("refused")
         decided(aws, payload, metrics=GOOD)
@@ -154,10 +150,11 @@ def test_of_files_that_name_the_same_workload_none_is_started(tmp_path, invoke, 
     named = [(entry["file"], entry["workload"], entry["error"]["field"]) for entry in refused]
     assert [(str(file), "two", "name") for file in (two, *twins)] == named
     assert 1 == len(executions(aws).started)
+    assert f"name: is also the name of the workload in {twins[0]} (got 'two')" in result.stderr
 
 
 def test_where_none_can_start_it_is_the_error_of_the_first(tmp_path, invoke, aws):
-    def refuse(payload: dict[str, Any]) -> None:
+    def refuse(payload):
         raise ValueError(f"{payload['workload']} refused")
 
     executions(aws).on_start = refuse
@@ -170,7 +167,7 @@ def test_where_none_can_start_it_is_the_error_of_the_first(tmp_path, invoke, aws
 
 @pytest.mark.parametrize(("error", "code"), [(KeyboardInterrupt, 130), (BrokenPipeError, 141)])
 @pytest.mark.parametrize("local", [True, False])
-def test_stopped_or_read_no_further_it_ends_local_trials_and_leaves_those_in_aws(
+def test_stopped_it_ends_local_trials_and_leaves_those_in_aws(
     *, error, code, local, tmp_path, invoke, aws, providers
 ):
     providers.local_cloud = cloud("local", simulated="on a CPU")
@@ -192,7 +189,7 @@ def test_stopped_or_read_no_further_it_ends_local_trials_and_leaves_those_in_aws
 
 
 def test_a_lost_network_ends_the_watching_not_the_trial(tmp_path, invoke, aws):
-    def lost(arn: str) -> None:
+    def lost(arn):
         raise ConnectionError("network is down")
 
     executions(aws).on_look = lost
@@ -204,7 +201,7 @@ def test_a_lost_network_ends_the_watching_not_the_trial(tmp_path, invoke, aws):
     assert {} == executions(aws).stopped
 
 
-FULL: dict[str, Any] = {
+FULL = {
     "made_by": "production, as it trains anyway (canary)",
     "extra": {"runs": 0, "usd": 0.0, "gpu_hours": 0.0},
     "production": {"runs": 4, "usd": 80.0, "gpu_hours": 32.0},
@@ -230,9 +227,7 @@ def test_full_runs_say_who_made_them_what_was_extra_and_what_was_exposed(documen
 
 
 @pytest.mark.parametrize("resumed", [True, False])
-def test_a_trial_that_goes_on_in_a_killed_cloud_is_followed_and_no_second_one_started(
-    resumed, tmp_path, invoke, providers
-):
+def test_a_trial_that_goes_on_in_a_killed_cloud_is_followed(resumed, tmp_path, invoke, providers):
     """Beside it one of a workload that this command was not asked for."""
     local = providers.local_cloud = cloud("local", simulated="on a CPU")
     executions(local).on_start = partial(decided, local, metrics=GOOD)
@@ -240,7 +235,7 @@ def test_a_trial_that_goes_on_in_a_killed_cloud_is_followed_and_no_second_one_st
     invoke("run", file, "--local")
     (first,) = executions(local).started
     executions(local).started["arn:aws:other"] = {"workload": "other", "trial": "0mabc123"}
-    looked_at: set[str] = set()
+    looked_at = set()
     executions(local).on_look = looked_at.add
     providers.resumed = resumed
     result = invoke("run", file, "--local", "--json")
@@ -251,3 +246,78 @@ def test_a_trial_that_goes_on_in_a_killed_cloud_is_followed_and_no_second_one_st
     assert looked_at == ({first, "arn:aws:other"} if resumed else again)
     assert len(again) == (0 if resumed else 1)
     assert ("goes on" in " ".join(result.stderr.split())) == resumed
+
+
+FILES, HOURS = 50, 1
+THROTTLED = ClientError({"Error": {"Code": "ThrottlingException"}}, "DescribeExecution")
+
+
+class Time:
+    """Passes where the command sleeps."""
+
+    def __init__(self):
+        self.now = 0.0
+
+    def __call__(self):
+        return self.now
+
+    def sleep(self, seconds):
+        self.now += seconds
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    made = Time()
+    monkeypatch.setattr("compilegate.cli.run.time.sleep", made.sleep)
+    monkeypatch.setattr("compilegate.cli.run._CHANCE", random.Random(3))
+    return made
+
+
+def test_fifty_trials_are_watched_within_the_published_rate(tmp_path, invoke, aws, clock):
+    """Beside others who leave a second's share of the rate, two looks out of three none."""
+    object.__setattr__(aws, "poll_seconds", 5.0)
+    limits, asked = Limits(clock, lambda _: 0), Counter[float]()
+    described = executions(aws).describe
+
+    def describe(arn):
+        asked[clock.now] += 1
+        if limits.refusal("states", "DescribeExecution", b"") or clock.now % 3 > 1:
+            raise THROTTLED
+        if clock.now < HOURS * 3600:
+            return ExecutionState(arn, "RUNNING", 0.0)
+        return described(arn)
+
+    executions(aws).on_start = partial(decided, aws, metrics=GOOD)
+    executions(aws).describe = describe
+    files = [
+        write_project(tmp_path / str(number), ("name: bert-docs", f"name: bert-{number}"))
+        for number in range(FILES)
+    ]
+
+    result = invoke("run", *files, "--json")
+
+    outcomes = json.loads(result.stdout)
+    assert (0, FILES) == (result.exit_code, len(outcomes)), result.stderr
+    assert {"promote"} == {outcome["verdict"] for outcome in outcomes}
+    assert max(asked.values()) <= 10
+    assert sum(asked.values()) / clock.now < 15 / 3
+    assert HOURS * 3600 <= clock.now < 1.2 * HOURS * 3600
+
+
+def test_a_service_that_asks_for_fewer_calls_is_asked_less_often(tmp_path, invoke, aws, clock):
+    object.__setattr__(aws, "poll_seconds", 5.0)
+    times = []
+
+    def busy(_):
+        times.append(clock.now)
+        if len(times) <= 30:
+            raise THROTTLED
+
+    executions(aws).on_look = busy
+    executions(aws).on_start = partial(decided, aws, metrics=GOOD)
+
+    assert 0 == invoke("run", write_project(tmp_path)).exit_code
+    waits = [later - earlier for earlier, later in pairwise(times)]
+    assert all(0.8 * 60 <= wait <= 1.2 * 60 for wait in waits[5:29])
+    assert 4 <= waits[30] <= 6
+    assert len(set(waits)) == len(waits)  # drawn, so that several do not stay in step

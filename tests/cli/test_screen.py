@@ -1,10 +1,7 @@
 """Progress: what a trial looks like while it runs, from its jobs and their lines."""
 
-from __future__ import annotations
-
 import io
 from dataclasses import replace
-from typing import Any
 
 import pytest
 from rich.console import Console
@@ -15,7 +12,6 @@ from compilegate.cli.trials import (
     LineScreen,
     TrialWatcher,
     arm_rows,
-    progress_table,
     screen,
 )
 from compilegate.domain.decision import RequestedFullRun
@@ -36,11 +32,11 @@ BASELINE = ArmPlan(
 COMPILE = replace(BASELINE, name="compile", compiler="torch_compile", usd_per_hour=72.0)
 
 
-def line(**values: Any) -> str:
+def line(**values):
     return "compilegate " + " ".join(f"{key}={value}" for key, value in values.items()) + ";"
 
 
-def watched(*jobs: tuple[str, str, list[str]], more: tuple[ArmPlan, ...] = ()) -> TrialWatcher:
+def watched(*jobs, more=()):
     """A watcher on a planned trial with these jobs: run, status, lines."""
     aws = cloud(looks=99)
     arn = aws.executions.start("lm-0abc1234", {"workload": "lm"})
@@ -94,11 +90,8 @@ def test_while_production_carries_a_round_the_trial_waits(used, closed, stage):
     watcher = watched(("s0", "Completed", []))
     services = watcher._cloud.services
     save_record(services.store, TRIAL, "plan", plan_record(BASELINE, COMPILE, used=used))
-    asked = CanaryRound(
-        trial="0abc1234", round=2, arms={},
-        runs=(RequestedFullRun("compile", 17), RequestedFullRun("baseline", 17)),
-        job="j", until=services.clock.now() + 10, slot_seconds=1, hold=True,
-    )  # fmt: skip
+    wanted = (RequestedFullRun("compile", 17), RequestedFullRun("baseline", 17))
+    asked = CanaryRound(TRIAL.trial, 2, wanted, {}, "j", services.clock.now() + 10, 1, hold=True)
     services.ledger.append("lm", asked)
     if closed:
         closed = CanaryClosed(1, "0abc1234", 2, "complete")
@@ -108,7 +101,7 @@ def test_while_production_carries_a_round_the_trial_waits(used, closed, stage):
 
 
 OTHER = replace(BASELINE, name="p4d", instance_type="ml.p4d.24xlarge", usd_per_hour=360.0)
-ROWS: dict[str, tuple[tuple[ArmPlan, ...], list[tuple[str, str, list[str]]], list[Any]]] = {
+ROWS = {
     "a speed job, each arm with its own figures": ((), [("s0", "InProgress", [
         line(arm="baseline", block=1), line(step=160, steps=160, samples_per_second=400),
         line(arm="compile", block=1), line(step=80, steps=160, samples_per_second=500),
@@ -164,31 +157,18 @@ def test_each_arm_has_its_row(name):
 def test_a_job_that_ended_is_not_asked_for_again():
     watcher = watched(("s0", "Completed", []))
     watcher.read()
-    jobs: Any = watcher._cloud.services.jobs
-    asked: list[str] = []
+    jobs = watcher._cloud.services.jobs
+    asked = []
     jobs.describe_all = lambda names: asked.extend(names) or {}
 
     assert "Completed" == watcher.read().jobs[0].status
     assert [] == asked
 
 
-def test_the_table_fits_80_columns():
-    lines = [line(step=12000, steps=52000, samples_per_second=51200.123, loss=3.2101)]
-    view = watched(("q1a17", "InProgress", lines), ("q1b17", "InProgress", lines)).read()
-    out = Console(file=io.StringIO(), width=80)
-
-    out.print(progress_table([view], 5000.0, 80))
-
-    text = out.file.getvalue()
-    assert "12000/52000" in text
-    assert "full runs 0/1" in text
-    assert "…" not in text
-
-
 class Terminal(io.StringIO):
     """A screen in memory."""
 
-    def isatty(self) -> bool:
+    def isatty(self):
         return True
 
 
@@ -205,33 +185,31 @@ def test_a_terminal_gets_a_table_and_a_pipe_gets_lines():
     assert [True, False] == ["workload / arm" in text for text in texts]
 
 
-def test_a_line_is_printed_once_per_event():
-    watcher = watched(("s0", "InProgress", [line(step=10, steps=160, loss=3.0)]))
+def printed(watcher, times=3):
+    """What a pipe gets of so many looks at the trial."""
     out = Console(file=io.StringIO(), width=80)
     lines = LineScreen(out)
-
-    for _ in range(3):
+    for _ in range(times):
         lines.show([watcher.read()])
+    return [text.strip() for text in out.file.getvalue().splitlines()]
 
-    printed = [text.strip() for text in out.file.getvalue().splitlines()]
-    assert ["0:00 lm: speed gate", "0:00 lm: s0 speed gate: training"] == printed[:2]
-    assert printed[2].startswith("0:00 lm: s0 speed gate: step 10/160, loss 3, ")
-    assert 3 == len(printed)
+
+def test_a_line_is_printed_once_per_event():
+    shown = printed(watched(("s0", "InProgress", [line(step=10, steps=160, loss=3.0)])))
+
+    assert ["0:00 lm: speed gate", "0:00 lm: s0 speed gate: training"] == shown[:2]
+    assert shown[2].startswith("0:00 lm: s0 speed gate: step 10/160, loss 3, ")
+    assert 3 == len(shown)
 
 
 def test_a_job_without_a_step_is_not_silent(monkeypatch):
     """Compiling a large model takes minutes before the first step."""
     monkeypatch.setattr(trials, "SILENT_SECONDS", 0.0)
-    watcher = watched(("q1a17", "InProgress", [line(arm="compile", block=0, blocks=3)]))
-    out = Console(file=io.StringIO(), width=80)
-    lines = LineScreen(out)
 
-    for _ in range(3):
-        lines.show([watcher.read()])
+    shown = printed(watched(("q1a17", "InProgress", [line(arm="compile", block=0, blocks=3)])))
 
-    printed = out.file.getvalue().splitlines()
-    assert trials.NO_STEP in printed[-1]
-    assert not [text for text in printed if "step " in text.replace(trials.NO_STEP, "")]
+    assert trials.NO_STEP in shown[-1]
+    assert not [text for text in shown if "step " in text.replace(trials.NO_STEP, "")]
 
 
 def test_each_segment_of_a_speed_job_is_an_event():

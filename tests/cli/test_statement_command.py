@@ -1,23 +1,20 @@
 """``statement``: one document as screen, JSON, CSV or page."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
 import pytest
 
-from compilegate.cli.common.cloud import Cloud
 from compilegate.domain.formats import MINUS
 from compilegate.domain.records.production import RegistrationChange
-from tests.fake_clouds import FakeProviders, cloud
+from tests.fake_clouds import cloud
 from tests.usecases.production_ledger import NOW, decided, register, write
 
 MONTH = ("statement", "--month", "2026-09")
 
 
 @pytest.fixture
-def stage(providers: FakeProviders) -> Cloud:
+def stage(providers):
     providers.aws_cloud = cloud()
     services = providers.aws_cloud.services
     for name, owner, usd in (("bert", "ml", 1234.5), ("ads", "ads", 5.0)):

@@ -1,25 +1,21 @@
 """``compilegate synth``: what it hands to the app, and what it says where the app fails."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import subprocess
 from types import SimpleNamespace
 
 import pytest
-from typer.testing import CliRunner
 
-from compilegate.cli.main import app
 from compilegate.place import PROJECT
 
 
 @pytest.fixture
-def started(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, str]]:
+def started(monkeypatch):
     """Variables of every app that was started; none is."""
-    seen: list[dict[str, str]] = []
+    seen = []
 
-    def run(command: list[str], *, env: dict[str, str], **_: object) -> SimpleNamespace:
+    def run(command, *, env, **_):
         assert str(PROJECT / "app.py") == command[1]
         seen.append(env)
         return SimpleNamespace(returncode=int(env.get("FAILS", "0")))
@@ -30,22 +26,21 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, str]]:
     return seen
 
 
-def test_it_reads_the_folder_s_own_project_file(started, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_it_reads_the_folder_s_own_project_file(started, tmp_path, monkeypatch, invoke):
     (tmp_path / "cdk.json").write_text('{"app": "compilegate synth", "context": {"stage": "dev"}}')
 
-    result = CliRunner().invoke(app, ["synth", "--json"])
+    result = invoke("synth", "--json")
 
     assert {"assembly": str(tmp_path / "cdk.out")} == json.loads(result.stdout)
     (variables,) = started
     assert {"stage": "dev"} == json.loads(variables["CDK_CONTEXT_JSON"])
 
 
-def test_what_the_cdk_command_hands_over_goes_before_it(started, tmp_path, monkeypatch):
+def test_what_the_cdk_command_hands_over_goes_before_it(started, tmp_path, monkeypatch, invoke):
     monkeypatch.setenv("CDK_OUTDIR", str(tmp_path / "theirs"))
     monkeypatch.setenv("CDK_CONTEXT_JSON", '{"stage": "test"}')
 
-    CliRunner().invoke(app, ["synth"])
+    invoke("synth")
 
     (variables,) = started
     assert (str(tmp_path / "theirs"), '{"stage": "test"}') == (
@@ -53,22 +48,22 @@ def test_what_the_cdk_command_hands_over_goes_before_it(started, tmp_path, monke
     )  # fmt: skip
 
 
-def test_an_app_that_fails_is_a_failure(started, monkeypatch):
+def test_an_app_that_fails_is_a_failure(started, monkeypatch, invoke):
     monkeypatch.setenv("FAILS", "1")
 
-    result = CliRunner().invoke(app, ["synth"])
+    result = invoke("synth")
 
     assert 1 == result.exit_code
     assert "did not synthesise" in result.output
 
 
-def test_without_the_cdk_nothing_is_started(started, monkeypatch):
+def test_without_the_cdk_nothing_is_started(started, monkeypatch, invoke):
     find = importlib.util.find_spec
     monkeypatch.setattr(
         importlib.util, "find_spec", lambda name: None if name == "aws_cdk" else find(name)
     )
 
-    result = CliRunner().invoke(app, ["synth"])
+    result = invoke("synth")
 
     assert ([], 1) == (started, result.exit_code)
     assert "aws_cdk is not installed" in result.output

@@ -1,9 +1,5 @@
 """Templates of screens: paragraphs, lines that stay whole, blocks, and names that are not there."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import pytest
 from jinja2 import TemplateError
 
@@ -56,7 +52,7 @@ $1,200, 2023-11-14 22:13 UTC
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tmp_path, monkeypatch):
     monkeypatch.setattr(output, "TEMPLATES", tmp_path)
     monkeypatch.setenv("COLUMNS", "30")
     return tmp_path

@@ -1,57 +1,42 @@
 """``train`` as a team calls it: a run starts, is followed, and its end is said."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
-from typing import Any
 
 import pytest
 
-from compilegate.cli.common.cloud import Cloud
 from compilegate.domain import naming
 from compilegate.domain.claims import run_reason
 from compilegate.domain.records.production import ProductionRun, Review
 from compilegate.usecases.production.begin_run import begin_run
-from tests.fake_clouds import ScriptedExecutions, ScriptedLogs
-from tests.fakes import FixedClock, MemoryJobs
 
 TRAINED = {"metric": 0.913, "wall_seconds": 3903.0, "finished": True, "applied": True}
 
 
-def executions(cloud: Cloud) -> ScriptedExecutions:
-    document = cloud.production.executions
-    assert isinstance(document, ScriptedExecutions)
-    return document
-
-
-def begun(cloud: Cloud, payload: Any) -> str:
+def begun(cloud, payload):
     """What TRAIN's first step does; returns the run."""
     event = {**payload, "execution": "arn:x", "started": payload["scheduled"]}
     return str(begin_run(event, services=cloud.services)["run"])
 
 
-def recorded(cloud: Cloud, run: str, *, number: int = 0, **fields: Any) -> None:
+def recorded(cloud, run, *, number=0, **fields):
     """What TRAIN's last steps leave of one attempt."""
     job = f"{naming.job_base('bert-docs', run, naming.attempt(number))}-r0"
-    jobs, clock = cloud.services.jobs, cloud.services.clock
-    assert isinstance(jobs, MemoryJobs)
-    assert isinstance(clock, FixedClock)
     ended = ProductionRun(
         run=run, job=job, arm="baseline", started_at=1000.0, ended_at=4903.0, result=TRAINED,
-        counts=True, why="scheduled", usd=1.53,
+        counts=True, why="scheduled", usd=1.53, at=cloud.services.clock.now(),
     )  # fmt: skip
     ended = dataclasses.replace(ended, **fields)
     status = "Completed" if ended.status == "Completed" else "Failed"
-    jobs.add(job, status, ended.started_at, ended.ended_at)
-    entry = dataclasses.replace(ended, at=clock.now()).to_entry()
-    cloud.services.ledger.raw.put_once("bert-docs", ProductionRun.key_of(run=run, job=job), entry)
+    cloud.services.jobs.add(job, status, ended.started_at, ended.ended_at)
+    key = ProductionRun.key_of(run=run, job=job)
+    cloud.services.ledger.raw.put_once("bert-docs", key, ended.to_entry())
 
 
 def test_a_run_starts_and_is_named(invoke, registered):
     result = invoke("train", "bert-docs")
 
-    ((arn, payload),) = executions(registered).started.items()
+    ((arn, payload),) = registered.production.executions.started.items()
     run = arn.rpartition("-")[2]
     assert 0 == result.exit_code
     assert f"bert-docs: run {run} has started." in result.stdout
@@ -59,7 +44,7 @@ def test_a_run_starts_and_is_named(invoke, registered):
 
 
 def test_the_end_says_arm_why_metric_time_price_and_flag(invoke, registered):
-    executions(registered).on_start = lambda payload: recorded(
+    registered.production.executions.on_start = lambda payload: recorded(
         registered, begun(registered, payload)
     )
 
@@ -80,16 +65,14 @@ def test_the_end_says_arm_why_metric_time_price_and_flag(invoke, registered):
 
 def test_progress_is_shown_while_it_trains(invoke, registered):
     jobs, logs = registered.services.jobs, registered.logs
-    assert isinstance(jobs, MemoryJobs)
-    assert isinstance(logs, ScriptedLogs)
 
-    def train(payload: Any) -> None:
+    def train(payload):
         job = f"{naming.job_base('bert-docs', begun(registered, payload), 'p0')}-r0"
         jobs.add(job, "InProgress", 1000.0)
         logs.printed[job] = ["compilegate step=10 steps=600 seconds=0.03 loss=3.21;"]
 
-    executions(registered).on_start = train
-    executions(registered).looks = 3
+    registered.production.executions.on_start = train
+    registered.production.executions.looks = 3
 
     result = invoke("train", "bert-docs", "--wait")
 
@@ -98,7 +81,7 @@ def test_progress_is_shown_while_it_trains(invoke, registered):
     assert "\x1b" not in result.stdout
 
 
-FAILED: dict[str, Any] = {"status": "Failed", "result": {"metric": None, "finished": False}}
+FAILED = {"status": "Failed", "result": {"metric": None, "finished": False}}
 
 
 @pytest.mark.parametrize(
@@ -116,10 +99,10 @@ FAILED: dict[str, Any] = {"status": "Failed", "result": {"metric": None, "finish
     ],
     ids=["a second run", "no model", "reverted"],
 )  # fmt: skip
-def test_every_attempt_is_said_and_the_exit_code_is_the_last_ones_or_the_judges(
+def test_every_attempt_is_said_and_the_last_one_decides(
     *, attempts, review, code, said, invoke, registered
 ):
-    def train(payload: Any) -> None:
+    def train(payload):
         run = begun(registered, payload)
         for attempt in attempts:
             recorded(registered, run, **attempt)
@@ -127,7 +110,7 @@ def test_every_attempt_is_said_and_the_exit_code_is_the_last_ones_or_the_judges(
             entry = Review(1, run, "0abc1234", "compile", verdict=review)
             registered.services.ledger.append("bert-docs", entry)
 
-    executions(registered).on_start = train
+    registered.production.executions.on_start = train
     result = invoke("train", "bert-docs", "--wait")
 
     assert code == result.exit_code, result.output
@@ -143,10 +126,10 @@ def test_every_attempt_is_said_and_the_exit_code_is_the_last_ones_or_the_judges(
         ('{"errorType": "Sandbox.Timedout", "errorMessage": "Task timed out"}', "Task timed out"),
     ],
 )
-def test_an_execution_that_failed_says_why_in_plain_words(
+def test_an_execution_that_failed_says_why(
     *, cause, said, arguments, invoke, registered, monkeypatch
 ):
-    scripted = executions(registered)
+    scripted = registered.production.executions
     scripted.ends, plain = {"bert-docs": "FAILED"}, scripted.describe
     monkeypatch.setattr(
         scripted, "describe", lambda arn: dataclasses.replace(plain(arn), cause=cause)

@@ -1,14 +1,10 @@
 """``try`` starts every arm as its job would start and says what each left behind."""
 
-from __future__ import annotations
-
 import json
 import re
 import sys
 import textwrap
 import time
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -68,27 +64,34 @@ LAUNCHED = (
     "  hyperparameters: {script: train.py, data: /opt/ml/input/data/train}\n"
     "  environment: {PLACE: /opt/ml/model}",
 )
-CANDIDATES = (
-    "schema: 1",
-    "schema: 1\ncandidates:\n  - {name: compile, compiler: torch_compile}",
-)
+CANDIDATES = ("schema: 1", "schema: 1\ncandidates:\n  - {name: compile, compiler: torch_compile}")
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Path:
+def project(tmp_path):
     return write_project(tmp_path / "team", LAUNCHED, CANDIDATES)
 
 
-def python(folder: Path, **plan: dict[str, Any]) -> Path:
+def python(folder, **plan):
     path = folder / "python"
     path.write_text(textwrap.dedent(PYTHON).format(executable=sys.executable, plan=plan))
     path.chmod(0o755)
     return path
 
 
-def test_every_arm_is_started_as_its_job_would_be(project, tmp_path, invoke):
+@pytest.fixture
+def tried(project, tmp_path, invoke):
+    """The command, with what the process of each arm does."""
+
+    def call(*options, file=project, **plan):
+        return invoke("try", file, "--python", python(tmp_path, **plan), *options)
+
+    return call
+
+
+def test_every_arm_is_started_as_its_job_would_be(tried, tmp_path):
     kept = tmp_path / "kept"
-    result = invoke("try", project, "--python", python(tmp_path), "--keep", kept, "--json")
+    result = tried("--keep", kept, "--json")
     assert 0 == result.exit_code, result.output
     document = json.loads(result.stdout)
 
@@ -115,19 +118,13 @@ def test_every_arm_is_started_as_its_job_would_be(project, tmp_path, invoke):
     assert not any(name.startswith("--sagemaker") for name in values)
 
 
-def test_a_run_that_may_be_too_short_to_pay_is_tried_as_that_measures_the_compile_time(
-    tmp_path, invoke
-):
-    project = write_project(
-        tmp_path / "team", LAUNCHED, CANDIDATES, ("run_hours: 6.0", "run_hours: 0.005")
-    )
-    checked = json.loads(invoke("check", project, "--json").stdout)
-    document = json.loads(invoke("try", project, "--python", python(tmp_path), "--json").stdout)
+def test_a_run_that_may_be_too_short_to_pay_is_tried(tmp_path, asked, tried):
+    short = ("run_hours: 6.0", "run_hours: 0.005")
+    file = write_project(tmp_path / "short", LAUNCHED, CANDIDATES, short)
+    _, compiled = json.loads(tried("--json", file=file).stdout)["arms"]
 
-    assert "ineligible" == checked["verdict"]
-    assert [("compile", 9.0)] == [
-        (arm["arm"], arm["compile_seconds"]) for arm in document["arms"] if arm["arm"] != "baseline"
-    ]
+    assert "ineligible" == asked("check", file)["verdict"]
+    assert ("compile", 9.0) == (compiled["arm"], compiled["compile_seconds"])
 
 
 OUTCOMES = {
@@ -149,20 +146,18 @@ OUTCOMES = {
 
 
 @pytest.mark.parametrize("case", OUTCOMES)
-def test_what_stands_in_the_way_is_said(case, project, tmp_path, invoke):
+def test_what_stands_in_the_way_is_said(case, tried):
     plan, code, outcome, why = OUTCOMES[case]
 
-    result = invoke("try", project, "--python", python(tmp_path, **plan), "--json")
+    result = tried("--json", **plan)
 
     baseline, compiled = json.loads(result.stdout)["arms"]
     assert (code, "ok", outcome) == (result.exit_code, baseline["outcome"], compiled["outcome"])
     assert why in compiled["why"]
 
 
-def test_the_screen_shows_each_arm_and_where_it_ended(project, tmp_path, invoke):
-    plan = {"compile": {"code": 1, "failure": "no"}, "baseline": {"weights": "b"}}
-
-    text = invoke("try", project, "--python", python(tmp_path, **plan)).stdout
+def test_the_screen_shows_each_arm_and_where_it_ended(tried):
+    text = tried(compile={"code": 1, "failure": "no"}, baseline={"weights": "b"}).stdout
 
     assert "baseline: trains" in text
     assert "eval_accuracy = 0.75, with outcomes per example" in text
@@ -172,20 +167,16 @@ def test_the_screen_shows_each_arm_and_where_it_ended(project, tmp_path, invoke)
     assert "1 of 2 arms trained and reported." in text
 
 
-def test_one_reason_of_several_arms_is_shown_once_and_says_what_to_do(project, tmp_path, invoke):
+def test_one_reason_of_several_arms_is_shown_once_and_says_what_to_do(tried):
     missing = "ModuleNotFoundError"
     plan = {"code": 1, "failure": f"{missing}: No module named 'timm'.", "error": missing}
 
-    result = invoke("try", project, "--python", python(tmp_path, baseline=plan, compile=plan))
+    text = tried(baseline=plan, compile=plan).stdout
 
-    text = result.stdout
-    assert (1, 2) == (
-        result.exit_code,
-        text.count("failed\n  ModuleNotFoundError: No module named"),
-    )
+    assert 2 == text.count("failed\n  ModuleNotFoundError: No module named")
     assert ("| a line of baseline" in text, "| a line of compile" in text) == (True, False)
     assert "timm'..\n" not in text
-    assert "name a Python that has it with --python" in " ".join(text.split())
+    assert LACKS in " ".join(text.split())
 
 
 LACKS = "name a Python that has it with --python"
@@ -201,12 +192,8 @@ LACKS = "name a Python that has it with --python"
     ],
     ids=["recorded", "another's text", "a traceback", "text before the end"],
 )
-def test_a_missing_package_is_known_by_the_class_of_the_error(
-    plan, noted, project, tmp_path, invoke
-):
-    interpreter = python(tmp_path, baseline={"code": 1, **plan})
-
-    result = invoke("try", project, "--python", interpreter, "--arm", "baseline", "--json")
+def test_a_missing_package_is_known_by_its_error(plan, noted, tried):
+    result = tried("--arm", "baseline", "--json", baseline={"code": 1, **plan})
 
     assert noted == any(LACKS in note for note in json.loads(result.stdout)["notes"])
 
@@ -216,15 +203,12 @@ def test_a_missing_package_is_known_by_the_class_of_the_error(
     [("", 0, True), (", argument_style: hydra", 0, False), ("", 2, False)],
     ids=["as words", "as it takes them", "failed later"],
 )
-def test_a_script_that_dies_on_the_style_of_its_arguments_is_named_with_its_own(
-    style, steps, said, tmp_path, invoke
-):
+def test_a_script_that_dies_on_the_style_of_its_arguments(style, steps, said, tmp_path, tried):
     launched = (LAUNCHED[0], LAUNCHED[1].replace("/train}", f"/train{style}}}"))
-    project = write_project(tmp_path / "team", launched, CANDIDATES)
-    (tmp_path / "team" / "training" / "train.py").write_text(scripts.HYDRA)
-    died = python(tmp_path, baseline={"code": 1, "steps": steps})
+    file = write_project(tmp_path / "hydra", launched, CANDIDATES)
+    (tmp_path / "hydra" / "training" / "train.py").write_text(scripts.HYDRA)
 
-    result = invoke("try", project, "--python", died, "--arm", "baseline", "--json")
+    result = tried("--arm", "baseline", "--json", file=file, baseline={"code": 1, "steps": steps})
 
     document = json.loads(result.stdout)
     assert ["failed"] == [one["outcome"] for one in document["arms"]]
@@ -242,12 +226,8 @@ def test_a_script_that_dies_on_the_style_of_its_arguments_is_named_with_its_own(
     ],
     ids=str,
 )  # fmt: skip
-def test_an_arm_that_destroys_its_folder_fails_and_the_next_one_is_tried(
-    destroys, code, project, tmp_path, invoke
-):
-    interpreter = python(tmp_path, baseline={"destroys": destroys, "code": code})
-
-    result = invoke("try", project, "--python", interpreter, "--json")
+def test_an_arm_that_destroys_its_folder_fails_alone(destroys, code, tried):
+    result = tried("--json", baseline={"destroys": destroys, "code": code})
 
     baseline, candidate = json.loads(result.stdout)["arms"]
     keeps_evidence = "../output.log" in destroys and not code
@@ -269,17 +249,13 @@ def test_an_arm_before_its_first_step_is_shown_with_its_time(tmp_path):
 
 
 @pytest.mark.parametrize("hides", [False, True])  # its log, while it is read
-def test_an_arm_that_hangs_is_ended(hides, project, tmp_path, invoke):
-    stuck = python(tmp_path, baseline={"sleep": 60, "hides": hides})
-
-    result = invoke(
-        "try", project, "--python", stuck, "--arm", "baseline", "--minutes", 0.01, "--json"
-    )
+def test_an_arm_that_hangs_is_ended(hides, tried):
+    stuck = {"sleep": 60, "hides": hides}
+    result = tried("--arm", "baseline", "--minutes", 0.01, "--json", baseline=stuck)
 
     (arm,) = json.loads(result.stdout)["arms"]
-    assert (1, "failed") == (result.exit_code, arm["outcome"])
+    assert (1, "failed", "") == (result.exit_code, arm["outcome"], arm["log"])  # it was not kept
     assert "its time was up" in arm["why"]
-    assert "" == arm["log"]  # it was not kept
 
 
 @pytest.mark.parametrize(
@@ -291,8 +267,8 @@ def test_an_arm_that_hangs_is_ended(hides, project, tmp_path, invoke):
         (("--keep", "team"), "--keep: is not empty"),
     ],
 )
-def test_a_wrong_option_starts_nothing(options, message, project, tmp_path, invoke):
-    result = invoke("try", project, "--python", python(tmp_path), *options)
+def test_a_wrong_option_starts_nothing(options, message, tried):
+    result = tried(*options)
 
     assert 2 == result.exit_code
     assert message in result.stderr
@@ -312,37 +288,22 @@ def test_a_python_without_torch_starts_nothing(project, tmp_path, invoke):
     assert not (tmp_path / "kept").exists()
 
 
-def test_data_in_s3_needs_a_sample_here(tmp_path, invoke):
-    file = write_project(tmp_path / "team", LAUNCHED, ("data/train", "s3://bucket/train/"))
+def test_data_in_s3_needs_a_sample_here(tmp_path, tried):
+    file = write_project(tmp_path / "s3", LAUNCHED, ("data/train", "s3://bucket/train/"))
     (tmp_path / "sample.csv").write_text("1\n")
 
-    refused = invoke("try", file, "--python", python(tmp_path))
-    given = invoke(
-        "try",
-        file,
-        "--python",
-        python(tmp_path),
-        "--input",
-        "train=sample.csv",
-        "--arm",
-        "baseline",
-    )
+    given = tried("--input", "train=sample.csv", "--arm", "baseline", file=file)
 
-    assert "training.inputs.train: is not on this machine" in refused.stderr
-    file.write_text(file.read_text().replace("s3://bucket/train/", "data/absent"))
+    assert "training.inputs.train: is not on this machine" in tried(file=file).stderr
     assert 0 == given.exit_code, given.output
 
 
-def test_a_script_that_already_compiles_is_named_with_what_its_saving_is_against(
-    project, tmp_path, invoke
-):
+def test_a_script_that_already_compiles_is_named(tried):
     left_out = {"prints": "compilegate script_compiles=left_out"}
     # A function of the script's own stays uncompiled in every arm.
-    of_both = python(tmp_path, baseline=left_out, compile=left_out)
-    result = invoke("try", project, "--python", of_both)
-    assert "not against the job as it runs today" in " ".join(result.stdout.split())
+    of_both = tried(baseline=left_out, compile=left_out).stdout
+    of_one = json.loads(tried("--json", compile=left_out).stdout)
 
-    of_one = python(tmp_path, compile=left_out)
-    document = json.loads(invoke("try", project, "--python", of_one, "--json").stdout)
-    assert [] == document["notes"]
-    assert [False, True] == [arm["compiling_left_out"] for arm in document["arms"]]
+    assert "not against the job as it runs today" in " ".join(of_both.split())
+    assert [] == of_one["notes"]
+    assert [False, True] == [arm["compiling_left_out"] for arm in of_one["arms"]]

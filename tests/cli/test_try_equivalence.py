@@ -1,19 +1,13 @@
 """``try --equivalence`` judges the check of an arm, and says where its error is from."""
 
-from __future__ import annotations
-
 import json
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.cli.conftest import Invoke
-from tests.cli.test_try import project, python
+from tests.cli.test_try import project, tried
 from tests.usecases.equivalence_table import shipped
 
-__all__ = ["project"]  # a fixture
+__all__ = ["project", "tried"]  # fixtures
 
 TABLE = {
     "check": "0123456789ab",
@@ -64,12 +58,12 @@ NOTHING_HELPS = {**DIAGNOSIS, "remedies": [], "reproducer": None}
 
 
 @pytest.fixture(autouse=True)
-def _table() -> Iterator[None]:
+def _table():
     with shipped(TABLE):
         yield
 
 
-def left(figures: object = FIGURES, diagnosis: object = DIAGNOSIS, **more: Any) -> dict[str, Any]:
+def left(figures=FIGURES, diagnosis=DIAGNOSIS, **more):
     """What an arm's process leaves."""
     return {"summary": {"equivalence": figures, "diagnosis": diagnosis}, **more}
 
@@ -78,20 +72,23 @@ SOUND = left({**FIGURES, "parts": [{**PART, "ratio": 1.1}]}, FOUND_NOTHING)
 WRONG = left(leaves={"reproducer.py": "code", "reproducer.pt": "numbers"})
 
 
-def tried(
-    plan: dict[str, Any], project: Path, tmp_path: Path, invoke: Invoke, *options: object
-) -> tuple[int, dict[str, Any]]:
-    interpreter = python(tmp_path, compile=plan)
-    result = invoke("try", project, "--python", interpreter, "--equivalence", *options, "--json")
-    baseline, compiled = json.loads(result.stdout)["arms"]
-    assert ("ok", None) == (baseline["outcome"], baseline["equivalence"])
-    return result.exit_code, compiled
+@pytest.fixture
+def judged(tried):
+    """Exit code and compiled arm of a try with the check."""
+
+    def call(plan, *options):
+        result = tried("--equivalence", *options, "--json", compile=plan)
+        baseline, compiled = json.loads(result.stdout)["arms"]
+        assert ("ok", None) == (baseline["outcome"], baseline["equivalence"])
+        return result.exit_code, compiled
+
+    return call
 
 
-def test_a_check_is_asked_for_and_judged_by_the_table(project, tmp_path, invoke):
+def test_a_check_is_asked_for_and_judged_by_the_table(judged, tmp_path):
     kept = tmp_path / "kept"
 
-    code, arm = tried(SOUND, project, tmp_path, invoke, "--minutes", 2, "--keep", kept)
+    code, arm = judged(SOUND, "--minutes", 2, "--keep", kept)
 
     found = arm["equivalence"]
     assert (0, "ok", "passed", [], None) == (
@@ -105,10 +102,10 @@ def test_a_check_is_asked_for_and_judged_by_the_table(project, tmp_path, invoke)
     )
 
 
-def test_an_error_has_its_place_what_to_do_and_a_reproducer(project, tmp_path, invoke):
+def test_an_error_has_its_place_what_to_do_and_a_reproducer(judged, tmp_path):
     kept = tmp_path / "kept"
 
-    code, arm = tried(WRONG, project, tmp_path, invoke, "--keep", kept)
+    code, arm = judged(WRONG, "--keep", kept)
 
     found = arm["equivalence"]
     assert (13, "not_equivalent", "failed") == (code, arm["outcome"], found["state"])
@@ -142,11 +139,10 @@ MISSING = {
 
 
 @pytest.mark.parametrize("case", MISSING)
-def test_what_is_missing_is_never_a_pass(case, project, tmp_path, invoke, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_what_is_missing_is_never_a_pass(case, judged):
     plan, state, outcome, advice = MISSING[case]
 
-    _, arm = tried(plan, project, tmp_path, invoke)
+    _, arm = judged(plan)
 
     found = arm["equivalence"]
     assert (outcome, state, advice) == (
@@ -154,11 +150,8 @@ def test_what_is_missing_is_never_a_pass(case, project, tmp_path, invoke, monkey
     )  # fmt: skip
 
 
-def test_the_screen_has_groups_place_and_what_to_do(project, tmp_path, invoke, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    interpreter = python(tmp_path, compile=WRONG)
-
-    text = invoke("try", project, "--python", interpreter, "--equivalence").stdout
+def test_the_screen_has_groups_place_and_what_to_do(tried):
+    text = tried("--equivalence", compile=WRONG).stdout
 
     assert "compile: not equivalent" in text
     words = " ".join(text.split())

@@ -1,7 +1,5 @@
 """``try`` installs what a bundle lists, over an environment that stays as it is."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import zipfile
@@ -17,7 +15,7 @@ LIMIT = 60.0
 WHEEL = "small-1.0-py3-none-any.whl"
 
 
-def bundle(folder: Path, requirements: str) -> bytes:
+def bundle(folder, requirements):
     """A source folder with a wheel beside its requirements, as a job gets it."""
     folder.mkdir()
     (folder / "train.py").write_text("import small\n")
@@ -32,7 +30,7 @@ def bundle(folder: Path, requirements: str) -> bytes:
     return make_bundle(folder).body
 
 
-def answer(python: Path, code: str) -> str:
+def answer(python, code):
     ended = subprocess.run(
         [str(python), "-c", code], capture_output=True, text=True, check=False, timeout=LIMIT
     )

@@ -1,42 +1,37 @@
 """``unlock`` at the keyboard."""
 
-from __future__ import annotations
-
 import json
 import re
-from typing import Any
 
 import pytest
 
 from compilegate.domain.ledger_keys import DEPLOYMENT
 from compilegate.domain.production.orphans import FORGOTTEN
 from compilegate.domain.records.ledger import ClassRevoked
-from tests.cli.conftest import Invoke
-from tests.fake_clouds import FakeProviders, cloud
+from tests.fake_clouds import cloud
 from tests.usecases.test_lock import FIRST, WORKLOAD, acquire_lock, ended
 
 WHY = ("--reason", "its clean-up failed")
 
 
 @pytest.fixture
-def stage(providers: FakeProviders) -> Any:
+def stage(providers):
     """A trial that holds the lock and runs; one that is stopped has ended."""
     providers.aws_cloud = aws = cloud()
-    services: Any = aws.services
+    services = aws.services
     acquire_lock(FIRST, services=services)
 
-    def stop(execution: str, _cause: str) -> None:
+    def stop(execution, _cause):
         services.ends[execution] = ended(FIRST, "ABORTED")
 
-    aws.executions.stop = stop  # type: ignore[method-assign]
+    aws.executions.stop = stop
     return aws
 
 
-def answer(invoke: Invoke, *arguments: str) -> dict[str, Any]:
+def answer(invoke, *arguments):
     result = invoke("unlock", WORKLOAD, *arguments, "--json")
     assert 0 == result.exit_code, result.output
-    document: dict[str, Any] = json.loads(result.stdout)
-    return document
+    return json.loads(result.stdout)
 
 
 def test_a_lock_of_a_trial_that_has_ended_is_released(invoke, stage):

@@ -1,7 +1,5 @@
 """What cannot be written is exit code 1 and says where and what to do, whatever the verdict."""
 
-from __future__ import annotations
-
 import json
 import os
 import resource
@@ -12,13 +10,11 @@ import time
 from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from compilegate.cli import main
 from compilegate_local import demo
-from tests.cli.conftest import Invoke
 from tests.cli.project import write_project
 from tests.cli.trial_script import decided, executions
 from tests.domain.evidence_builder import GOOD
@@ -31,7 +27,7 @@ NOWHERE = Path("/proc/nowhere")
 ROOM = 10  # bytes that a file may have: less than any report
 
 
-def in_little_room(invoke: Invoke, *words: object) -> tuple[int, str, str]:
+def in_little_room(invoke, *words):
     """A command's exit code and output where no file can grow, as on a full disk."""
     reading, writing = os.pipe()
     process = os.fork()
@@ -65,9 +61,7 @@ def in_little_room(invoke: Invoke, *words: object) -> tuple[int, str, str]:
     ],
     ids=lambda words: words[0],
 )
-def test_on_a_full_disk_a_command_that_saves_a_file_fails_and_leaves_none(
-    command, written, invoke, tmp_path
-):
+def test_on_a_full_disk_a_command_leaves_no_file(command, written, invoke, tmp_path):
     before = sorted(tmp_path.rglob("*"))
 
     code, stdout, stderr = in_little_room(invoke, *command)
@@ -103,9 +97,7 @@ def test_where_nothing_can_be_written_the_error_names_the_place(command, invoke)
 
 
 @pytest.mark.parametrize("local", [True, False])
-def test_a_verdict_whose_report_cannot_be_written_is_shown_and_is_a_failure(
-    local, tmp_path, invoke, providers
-):
+def test_a_verdict_whose_report_cannot_be_written_is_a_failure(local, tmp_path, invoke, providers):
     one = cloud("local", simulated="on a CPU") if local else cloud()
     providers.local_cloud = providers.aws_cloud = one
     executions(one).on_start = partial(decided, one, metrics=GOOD)
@@ -136,7 +128,7 @@ def test_a_demo_without_a_report_is_a_failure(tmp_path, invoke, providers, monke
     assert f"{NOWHERE}/bert-docs-" in " ".join(result.stdout.split())
 
 
-def run(*words: object, **options: Any) -> subprocess.CompletedProcess[str]:
+def run(*words, **options):
     command = [sys.executable, "-m", "compilegate.cli.main", *map(str, words)]
     return subprocess.run(command, check=False, text=True, stderr=subprocess.PIPE, **options)
 

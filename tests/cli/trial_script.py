@@ -45,3 +45,9 @@ def executions(cloud: Cloud) -> ScriptedExecutions:
     """The cloud's scripted executions."""
     assert isinstance(cloud.executions, ScriptedExecutions)
     return cloud.executions
+
+
+def trial_of(cloud: Cloud) -> str:
+    """The only trial that was started."""
+    (payload,) = executions(cloud).started.values()
+    return str(payload["trial"])

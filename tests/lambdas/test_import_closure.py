@@ -1,7 +1,5 @@
 """How much of the project a function loads: what turns a regression off depends on little."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys
@@ -23,7 +21,7 @@ print(json.dumps(modules))
 """
 
 
-def loaded(step: str, bundle: Path) -> set[str]:
+def loaded(step, bundle):
     """The project's modules that a function has loaded before its first event."""
     code = LOADED.format(bundle=str(bundle), step=step, ours=("compilegate", "lambdas"))
     ran = subprocess.run(
@@ -37,7 +35,7 @@ def loaded(step: str, bundle: Path) -> set[str]:
     }
 
 
-def is_bare(file: Path) -> bool:
+def is_bare(file):
     return file.name == "__init__.py" and "import" not in file.read_text()
 
 

@@ -1,4 +1,4 @@
-"""A headless Chromium driven over its debugging pipe: sizes, themes, print, scripts, pictures.
+"""A headless Chromium driven over its debugging pipe: sizes, themes, print, scripts.
 
 The protocol is that of https://chromedevtools.github.io/devtools-protocol, as JSON documents that
 end with a zero byte, on the descriptors 3 and 4 (``--remote-debugging-pipe``).
@@ -6,7 +6,6 @@ end with a zero byte, on the descriptors 3 and 4 (``--remote-debugging-pipe``).
 
 from __future__ import annotations
 
-import base64
 import itertools
 import json
 import os
@@ -29,6 +28,7 @@ FLAGS = (
     "--disable-background-networking", "--disable-component-update", "--disable-sync",
     "--disable-dev-shm-usage", "--hide-scrollbars", "--remote-debugging-pipe",
 )  # fmt: skip
+AXE = Path(__file__).parent / "axe" / "node_modules" / "axe-core" / "axe.min.js"
 LONGEST_WAIT = 60.0  # seconds for one answer; a page of ours takes far less
 
 
@@ -78,19 +78,6 @@ class Browser:
             self._call(
                 "Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=code
             )
-
-    def picture(self, file: Path) -> None:
-        """The whole page as PNG."""
-        size = self._call("Page.getLayoutMetrics")["cssContentSize"]
-        clip = {"x": 0, "y": 0, "width": size["width"], "height": size["height"], "scale": 1}
-        taken = self._call("Page.captureScreenshot", clip=clip, captureBeyondViewport=True)
-        file.write_bytes(base64.b64decode(taken["data"]))
-
-    def print_to(self, file: Path) -> None:
-        """The page as PDF, on A4 with the margins of its style."""
-        paper = {"paperWidth": 8.27, "paperHeight": 11.69, "preferCSSPageSize": True}
-        printed = self._call("Page.printToPDF", printBackground=False, **paper)
-        file.write_bytes(base64.b64decode(printed["data"]))
 
     def end(self) -> None:
         """Close the browser, so that nothing writes to its profile any more."""
@@ -240,3 +227,28 @@ def assert_readable(chromium: Browser, page: Path) -> None:
         chromium.run(SHOW_LAST)
         assert [] == chromium.run(OVERLAPS), width
         assert [] == chromium.complaints
+
+
+def found_by_axe(chromium: Browser) -> list[str]:
+    """What keeps readers out of the page that is open, by the rules of axe."""
+    assert AXE.is_file(), "the accessibility rules are missing. Fix: run `make dev`"
+    chromium.run(f"{AXE.read_text(encoding='utf-8')};0")
+    found: list[str] = chromium.run(
+        "axe.run().then(({violations}) => violations.map(({impact, id, nodes}) =>"
+        " `${impact} ${id}: ${nodes.length} ${nodes[0].html} ${nodes[0].failureSummary}`))"
+    )
+    return found
+
+
+def assert_tables_readable(html: str, folder: Path) -> None:
+    """A page of tables alone: readable at every size, its commands whole, open to all readers."""
+    page = folder / "page.html"
+    page.write_text(html)
+    with browser(folder / "profile") as chromium:
+        assert_readable(chromium, page)
+        for width in (1280, 700, 420):
+            chromium.open(page, width=width)
+            assert [] == chromium.run(BROKEN_PIECES)
+        for dark in (False, True):
+            chromium.open(page, width=420, dark=dark)
+            assert [] == found_by_axe(chromium)

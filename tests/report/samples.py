@@ -19,6 +19,7 @@ from tests.domain.test_where_time_goes import COMPILED, EAGER
 from tests.report.trials import STEPS, add_control, run_probation, run_trial
 
 FLAG = "/compilegate/local/workloads/{}/compiler"
+COMPILES = {"baseline": 0.060, "compile": 0.042}  # seconds per step
 SIMULATED = (
     "Ran on this laptop's CPU (2 cores), standing in for ml.g5.xlarge: speed-up is this "
     "machine's; dollars are what the same minutes would cost on ml.g5.xlarge."
@@ -48,65 +49,55 @@ def _made_once(make: Callable[[], ReportInput]) -> Callable[[], ReportInput]:
 @_made_once
 def promote() -> ReportInput:
     """A candidate that wins, and a second one that does not."""
-    arms = {"baseline": 0.060, "compile": 0.042, "compile-b48": 0.168}
-    return _trial("albert-docs", arms, metric="eval_loss", spread=0.004, margin=0.05)
+    slow = {"compile-b48": 0.168}
+    return _trial("albert-docs", COMPILES | slow, spread=0.004, margin=0.05)
 
 
 @_made_once
 def with_history() -> ReportInput:
     """Past runs stand beside the baseline's full runs."""
-    arms = {"baseline": 0.060, "compile": 0.042}
-    return _trial("gpt-history", arms, metric="eval_loss", spread=0.002, margin=0.02, past=8)
+    return _trial("gpt-history", COMPILES, spread=0.002, margin=0.02, past=8)
 
 
 @_made_once
 def second_wins() -> ReportInput:
     """The faster candidate loses quality, so the next one is tried."""
-    return _trial(
-        "bert-two", {"baseline": 0.060, "compile": 0.042, "compile-b48": 0.135},
-        metric="eval_loss", spread=0.006, margin=0.02, lost={"compile": 0.05},
-    )  # fmt: skip
+    arms = COMPILES | {"compile-b48": 0.135}
+    return _trial("bert-two", arms, spread=0.006, margin=0.02, lost={"compile": 0.05})
 
 
 @_made_once
 def stay_off() -> ReportInput:
     """Dynamic shapes: hardly any gain, decided by short blocks alone."""
     arms = {"baseline": 0.050, "compile": 0.0492}
-    return _trial("gpt-ragged", arms, metric="eval_loss", spread=0.004, margin=0.05, recompiles=8)
+    return _trial("gpt-ragged", arms, spread=0.004, margin=0.05, recompiles=8)
 
 
 @_made_once
 def inconclusive() -> ReportInput:
     """Fast, but the metric varies far more than the margin."""
-    arms = {"baseline": 0.060, "compile": 0.042}
-    return _trial(
-        "bert-docs", arms, metric="eval_accuracy", goal="maximize", spread=0.04, margin=0.005
-    )
+    of_metric = {"metric": "eval_accuracy", "goal": "maximize"}
+    return _trial("bert-docs", COMPILES, **of_metric, spread=0.04, margin=0.005)
 
 
 @_made_once
 def invalid() -> ReportInput:
     """The compiler was requested but not applied."""
-    return _trial(
-        "bert-silent", {"baseline": 0.06, "compile": 0.06}, metric="eval_loss", spread=0.004,
-        margin=0.05, applied=False,
-    )  # fmt: skip
+    arms = {"baseline": 0.06, "compile": 0.06}
+    return _trial("bert-silent", arms, spread=0.004, margin=0.05, applied=False)
 
 
 @_made_once
 def cheaper_cluster() -> ReportInput:
     """Hardly faster on another instance, at half the price an hour."""
-    return _trial(
-        "gpt-cheap", {"baseline": 0.060, "g5-2x": 0.059}, metric="eval_loss", spread=0.0004,
-        margin=0.05, prices={"g5-2x": 0.5},
-    )  # fmt: skip
+    arms = {"baseline": 0.060, "g5-2x": 0.059}
+    return _trial("gpt-cheap", arms, spread=0.0004, margin=0.05, prices={"g5-2x": 0.5})
 
 
 @_made_once
 def with_control() -> ReportInput:
     """The same versions without the compiler, measured beside it."""
-    arms = {"baseline": 0.060, "compile": 0.042}
-    document = run_trial("gpt-older", arms, metric="eval_loss", spread=0.004, margin=0.05)
+    document = run_trial("gpt-older", COMPILES, spread=0.004, margin=0.05)
     add_control(document, "compile-native", 0.066)
     return as_input(document)
 
@@ -114,17 +105,13 @@ def with_control() -> ReportInput:
 @_made_once
 def underpowered() -> ReportInput:
     """Past runs vary so much that no trial could prove the margin: nothing is started."""
-    arms = {"baseline": 0.060, "compile": 0.042}
-    return _trial("bert-noisy", arms, metric="eval_loss", spread=0.03, margin=0.02, past=6)
+    return _trial("bert-noisy", COMPILES, spread=0.03, margin=0.02, past=6)
 
 
 @_made_once
 def over_time() -> ReportInput:
     """The state machine's limit ends an open trial."""
-    source = _trial(
-        "bert-slow", {"baseline": 0.060, "compile": 0.042}, metric="eval_loss", spread=0.02,
-        margin=0.03, rounds=3,
-    )  # fmt: skip
+    source = _trial("bert-slow", COMPILES, spread=0.02, margin=0.03, rounds=3)
     message = "one more round of up to 60 hours (training.max_runtime_hours) might not end in time"
     return ended_by(source, "trial_over_time", message)
 
@@ -219,13 +206,12 @@ def not_equivalent() -> ReportInput:
 
 
 SAMPLES = {
-    "promote": promote, "stay_off": stay_off, "inconclusive": inconclusive,
-    "ineligible": ineligible, "invalid": invalid, "with_history": with_history,
-    "second_wins": second_wins, "underpowered": underpowered, "over_time": over_time,
-    "passed_probation": passed_probation, "reverted": reverted,
-    "cheaper_cluster": cheaper_cluster, "with_control": with_control,
-    "scored_per_example": scored_per_example, "two_proofs": two_proofs,
-    "not_equivalent": not_equivalent,
+    one.__name__: one
+    for one in (
+        promote, stay_off, inconclusive, ineligible, invalid, with_history, second_wins,
+        underpowered, over_time, passed_probation, reverted, cheaper_cluster, with_control,
+        scored_per_example, two_proofs, not_equivalent,
+    )
 }  # fmt: skip
 
 

@@ -1,7 +1,5 @@
 """Who, when, what next, where it lies, and earlier trials."""
 
-from __future__ import annotations
-
 import csv
 import io
 import re

@@ -1,7 +1,5 @@
 """Figures: what each one draws, and that it is of the decision's own numbers."""
 
-from __future__ import annotations
-
 import itertools
 import statistics
 
@@ -61,8 +59,7 @@ def test_every_mark_lies_within_the_axes_of_its_figure(name):
 
 
 @pytest.mark.parametrize(
-    ("sample", "missing"),
-    [("promote", []), ("stay_off", ["loss", "quality"])],
+    ("sample", "missing"), [("promote", []), ("stay_off", ["loss", "quality"])]
 )
 def test_a_chart_without_data_says_why(sample, missing):
     charts_of = _charts(samples.SAMPLES[sample]())
@@ -115,24 +112,18 @@ def test_the_quality_limit_lies_one_margin_beyond_the_reference(sample, margin):
     assert limit.x == pytest.approx(statistics.fmean(baseline) + margin)
 
 
-def test_with_history_the_difference_is_counted_from_the_reference_that_is_drawn():
-    source = samples.with_history()
-    limit, reference = _of(_figure(source, "quality"), Rule)
-    candidate = statistics.fmean(_metrics(source["evidence"]["arms"][1]))
-
-    assert limit.x - reference.x == pytest.approx(0.02)
-    assert reference.x - candidate == pytest.approx(source["decision"]["quality"]["estimate"])
-
-
-def test_past_runs_are_a_pale_row_of_their_own_before_the_arms():
+def test_past_runs_are_a_pale_row_before_the_arms_and_the_difference_is_from_the_reference():
     source = samples.with_history()
     drawn = _figure(source, "quality")
+    limit, reference = _of(drawn, Rule)
     past = _of(drawn, Points)[0]
+    candidate = statistics.fmean(_metrics(source["evidence"]["arms"][1]))
 
     assert ["past runs", "baseline", "compile"] == [label.text for label in _of(drawn, Label)]
-    assert source["evidence"]["quality"]["history"] == past.x
-    assert past.pale
+    assert (source["evidence"]["quality"]["history"], True) == (past.x, past.pale)
     assert "reference, 3 baseline runs" in _named(drawn)
+    assert limit.x - reference.x == pytest.approx(0.02)
+    assert reference.x - candidate == pytest.approx(source["decision"]["quality"]["estimate"])
 
 
 def test_a_probation_draws_the_production_runs_that_were_compared():
@@ -200,9 +191,6 @@ def test_long_traces_keep_their_spikes_and_say_that_they_are_thinned():
     assert len(points) <= 240
     assert (12_345, 3.0) in points
     assert "at most 240 are drawn" in _charts(source)["trace"].note
-
-
-def test_many_series_share_the_points_of_a_chart():
     assert [240, 240, 40, 24] == [points_each(series) for series in (0, 16, 100, 10_000)]
 
 

@@ -1,44 +1,19 @@
 """The history's charts: what lies behind the runs, above them, and beside each other."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any
 
 import pytest
 
-from compilegate.domain.flag import Flag
-from compilegate.domain.production.history import history
-from compilegate.domain.records.production import ProductionRun
 from compilegate.report.charts.figure import Points
 from compilegate.report.charts.svg import draw
 from compilegate.report.history.charts import bands, charts, marks, runs_axis
-from compilegate.report.history.view import Event, HistoryView
-from tests.domain.production.run_builder import BEGIN, DAY, production_run
-
-OFF = Flag(False, "off")
-ON = Flag(True, "probation", "compile", {"compiler": "torch_compile"}, "d1", "2026-01-01T00:00:00Z")
-REVERTED = Flag(False, "reverted", "compile")
+from compilegate.report.history.view import Event
+from tests.domain.production.run_builder import production_run
+from tests.report.histories import ON, REVERTED, flag, view_of
 
 
-def flag(version: int, after: int, to: Flag, **more: Any) -> dict[str, Any]:
-    """A change of the flag after so many runs."""
-    return {
-        "kind": "flag", "version": version, "at": int(BEGIN + (after + 0.5) * DAY),
-        "by": "evaluate", "action": "enable", "reason": "proven", "trial": "t1", "change_id": "c",
-        "from": OFF.to_json(), "to": to.to_json(), "overrode": None, **more,
-    }  # fmt: skip
-
-
-def view_of(runs: list[ProductionRun], *flags: dict[str, Any]) -> HistoryView:
-    entries = [replace(run, at=int(run.ended_at)).to_entry() for run in runs]
-    quality = {"metric": "eval_loss", "goal": "minimize", "margin": 0.05}
-    past = history([*entries, *flags])
-    return HistoryView("bert-docs", past, "prod", workload={"quality": quality})
-
-
-def lived() -> HistoryView:
+def lived():
     """Two runs before the promotion, four under it, two after the revert."""
     arms = ["baseline"] * 2 + ["compile"] * 4 + ["baseline"] * 2
     runs = [production_run(number, arm) for number, arm in enumerate(arms, 1)]
@@ -51,7 +26,7 @@ def test_the_flag_lies_behind_the_runs_that_read_it():
     ]
 
 
-def event(place: float, mark: str | None) -> Event:
+def event(place, mark):
     return Event(0.0, "flag", "title", place=place, mark=mark)
 
 
@@ -64,29 +39,7 @@ def test_what_happened_is_a_line_between_the_runs_with_its_name():
     assert {""} == {mark.name for mark in marks(lived(), happened, named=False)}
 
 
-def test_the_rolling_baseline_follows_production():
-    metrics = [2.0, 2.2, 3.0, 2.4]
-    arms = ["baseline", "baseline", "compile", "baseline"]
-    view = view_of(
-        [
-            production_run(number, arm, metric=metric)
-            for number, (arm, metric) in enumerate(zip(arms, metrics, strict=True), 1)
-        ]
-    )
-
-    assert pytest.approx([2.0, 2.1, 2.1, 2.2]) == [one.metric for one in view.standards]
-
-
-@pytest.mark.parametrize(
-    ("count", "step"),
-    [
-        (2, 1),
-        (16, 1),
-        (17, 5),
-        (500, 50),
-        (99_999, 100),
-    ],
-)
+@pytest.mark.parametrize(("count", "step"), [(2, 1), (16, 1), (17, 5), (500, 50), (99_999, 100)])
 def test_runs_are_whole_numbers_on_the_axis(count, step):
     one = view_of([production_run(1)])
     many = replace(one.history, runs=one.history.runs * count)

@@ -1,35 +1,23 @@
 """What the history page is made from: places, states, standards, and what each figure is of."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
 from compilegate.domain.formats import money
-from compilegate.domain.production.history import history
 from compilegate.domain.reasons import Reason
-from compilegate.domain.records.production import ProductionRun, RegistrationChange, Review
+from compilegate.domain.records.production import RegistrationChange, Review
 from compilegate.domain.records.trials import TrialDecided
 from compilegate.report.history import view as module
 from compilegate.report.history.render import headline, label, lede, metric_cards
 from compilegate.report.history.timeline import timeline
-from compilegate.report.history.view import HistoryView, fault_in
+from compilegate.report.history.view import fault_in
 from tests.domain.production.run_builder import BEGIN, DAY, production_run
-from tests.report.test_history_charts import OFF, ON, REVERTED, flag
+from tests.report.histories import OFF, ON, REVERTED, WORKLOAD, flag, view_of
 from tests.usecases.production_builder import trial_evidence
 
-WORKLOAD = {"quality": {"metric": "eval_loss", "goal": "minimize", "margin": 0.05}}
 
-
-def view_of(runs: list[ProductionRun], *entries: Any, **more: Any) -> HistoryView:
-    written = [replace(run, at=int(run.ended_at)).to_entry() for run in runs]
-    values: dict[str, Any] = {"workload": WORKLOAD, **more}
-    return HistoryView("bert-docs", history([*written, *entries]), "prod", **values)
-
-
-def runs(*arms: str, **more: Any) -> list[ProductionRun]:
+def runs(*arms, **more):
     return [production_run(number, arm, **more) for number, arm in enumerate(arms, 1)]
 
 
@@ -48,27 +36,20 @@ def test_a_moment_lies_after_the_runs_that_have_started(at, place):
     assert place == view_of(runs("baseline", "compile", "compile")).place_at(at)
 
 
-def test_jobs_are_numbered_by_when_they_started_and_not_by_when_they_were_recorded():
-    first, second = runs("baseline", "compile")
-    late = replace(first, job="late", started_at=BEGIN + 5 * DAY, ended_at=BEGIN + 6 * DAY)
-    view = view_of([late, second, first])
-
-    assert {first.job: 1, second.job: 2, "late": 3} == view.places
-
-
-def test_a_review_stands_after_the_last_job_of_its_run():
+def test_a_job_stands_by_its_start_and_a_review_after_the_last_job_of_its_run():
     first, second = runs("baseline", "compile")
     again = replace(first, job="again", started_at=BEGIN + 5 * DAY, ended_at=BEGIN + 6 * DAY)
-    view = view_of([first, second, again])
+    view = view_of([again, second, first])  # as they were recorded
     other = Review(int(BEGIN + 2.5 * DAY), "unknown", "t1")
 
+    assert {first.job: 1, second.job: 2, "again": 3} == view.places
     assert 3.5 == view.place_of(Review(1, first.run, "t1"))
     assert 2.5 == view.place_of(Review(1, second.run, "t1"))
     assert 2.5 == view.place_of(other)
 
 
 def test_the_codes_before_a_review_are_those_of_the_same_trial():
-    def review(at: int, run: str, trial: str, *codes: str) -> Review:
+    def review(at, run, trial, *codes):
         return Review(at, run, trial, reasons=tuple(Reason(code, code) for code in codes))
 
     reviews = [
@@ -86,52 +67,57 @@ def test_the_codes_before_a_review_are_those_of_the_same_trial():
 
 
 def test_the_state_is_that_of_the_flag_when_the_run_began():
+    arms = ("baseline", "baseline", "compile", "compile", "baseline")
     view = view_of(
-        runs("baseline", "baseline", "compile", "compile", "baseline"),
+        runs(*arms),
         flag(1, 1, ON),
         {**flag(2, 3, REVERTED), "at": int(BEGIN + 4 * DAY)},  # as the fourth begins
         {**flag(3, 4, ON), "at": int(BEGIN + 5 * DAY + 100)},  # while the fifth trains
     )
+    unchanged = view_of(runs("baseline", "baseline"))
 
-    assert ["off", "probation", "probation", "reverted", "reverted"] == [
-        one.state for one in view.states
-    ]
-
-
-def test_without_a_change_the_flag_was_off_all_the_time():
-    view = view_of(runs("baseline", "baseline"))
-
-    assert ["off", "off"] == [one.state for one in view.states]
+    states = ["off", "probation", "probation", "reverted", "reverted"]
+    assert states == [one.state for one in view.states]
+    assert ["off", "off"] == [one.state for one in unchanged.states]
     assert (None, [], None, ()) == (
-        view.promotion, list(view.since_promotion), view.savings, tuple(view.reviews),
+        unchanged.promotion, list(unchanged.since_promotion), unchanged.savings,
+        tuple(unchanged.reviews),
     )  # fmt: skip
 
 
-def test_a_standard_is_the_mean_of_the_latest_baseline_runs_that_count():
-    figures = [("baseline", 1.0, 100), ("baseline", 3.0, 300), ("compile", 9.0, 9),
-               ("baseline", 5.0, None), ("baseline", None, 500)]  # fmt: skip
+# Runs as arm, metric, wall clock and what else is true of them; the standards after each.
+STANDARDS = {
+    "the mean of what was recorded": (
+        [("baseline", 1.0, 100), ("baseline", 3.0, 300), ("compile", 9.0, 9),
+         ("baseline", 5.0, None), ("baseline", None, 500)],
+        [1.0, 2.0, 2.0, 3.0, 3.0], [100, 200, 200, 200, 300],
+    ),
+    "of runs that count and finished": (
+        [("baseline", 1.0, 100), ("baseline", 99.0, 9999, {"counts": False}),
+         ("baseline", 99.0, 9999, {"finished": False})],
+        [1.0, 1.0, 1.0], [100, 100, 100],
+    ),
+    "the latest five": (
+        [("baseline", float(n), 10 * n) for n in range(1, 8)],
+        [1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0], [10, 15, 20, 25, 30, 40, 50],
+    ),
+    "a metric and no time need no stand-in of the trial's": (
+        [("baseline", 0.5, None), ("compile", 0.5, None)], [0.5, 0.5], [None, None],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", STANDARDS)
+def test_a_standard_is_the_mean_of_the_latest_baseline_runs_that_count(case):
+    figures, metrics, walls = STANDARDS[case]
     made = [
-        production_run(number, arm, metric=metric, wall_seconds=wall)
-        for number, (arm, metric, wall) in enumerate(figures, 1)
+        production_run(number, arm, metric=metric, wall_seconds=wall, **dict(*more))
+        for number, (arm, metric, wall, *more) in enumerate(figures, 1)
     ]
-    unsound = [
-        production_run(6, "baseline", metric=99.0, wall_seconds=9999, counts=False),
-        production_run(7, "baseline", metric=99.0, wall_seconds=9999, finished=False),
-    ]
-    standards = view_of([*made, *unsound]).standards
+    standards = view_of(made, flag(1, 1, ON), evidence=trial_evidence()).standards
 
-    assert [1.0, 2.0, 2.0, 3.0, 3.0, 3.0, 3.0] == [one.metric for one in standards]
-    assert [100, 200, 200, 200, 300, 300, 300] == [one.wall_seconds for one in standards]
-
-
-def test_a_standard_is_of_the_latest_five():
-    made = [
-        production_run(n, "baseline", metric=float(n), wall_seconds=10 * n) for n in range(1, 8)
-    ]
-
-    last = view_of(made).standards[-1]
-
-    assert (5.0, 50.0) == (last.metric, last.wall_seconds)
+    assert metrics == [one.metric for one in standards]
+    assert walls == [one.wall_seconds for one in standards]
 
 
 @pytest.mark.parametrize("before", [True, False])
@@ -151,21 +137,13 @@ def test_until_production_has_a_baseline_the_trials_stands_in_from_the_promotion
 
 def test_figures_since_the_promotion_leave_out_the_runs_before_it():
     made = runs("compile", "baseline", "compile", "compile", "baseline")
-    view = view_of(made, flag(1, 2, ON), flag(2, 4, REVERTED, by="train", action="revert"))
+    promoted = {**flag(1, 2, ON), "at": int(BEGIN + 3 * DAY)}  # as the third starts
+    view = view_of(made, promoted, flag(2, 4, REVERTED, by="train", action="revert"))
 
     assert [3, 4, 5] == [view.places[run.job] for run in view.since_promotion]
     assert "3 compile, 2 baseline" == metric_cards(view)[1].note
-    assert view.savings is not None
-    assert 2 == view.savings.runs
-    assert view.promotion is not None
-    assert 1 == view.promotion.version
+    assert (2, 1) == (view.savings.runs, view.promotion.version)
     assert not view.history.flag.enabled
-
-
-def test_the_run_that_starts_with_the_promotion_is_one_since_it():
-    view = view_of(runs("baseline", "compile"), {**flag(1, 1, ON), "at": int(BEGIN + 2 * DAY)})
-
-    assert [2] == [view.places[run.job] for run in view.since_promotion]
 
 
 def test_reviews_are_those_of_the_latest_promotion():
@@ -267,13 +245,6 @@ def test_up_to_the_bound_every_run_is_shown_and_beyond_it_the_latest(monkeypatch
     assert OFF == many.history.flag
 
 
-def test_production_that_recorded_a_metric_and_no_time_needs_no_stand_in():
-    made = runs("baseline", "compile", metric=0.5, wall_seconds=None)
-    view = view_of(made, flag(1, 1, ON), evidence=trial_evidence())
-
-    assert [(0.5, None), (0.5, None)] == [(one.metric, one.wall_seconds) for one in view.standards]
-
-
 def test_a_run_of_the_trial_without_a_time_is_left_out_of_the_stand_in():
     evidence = trial_evidence()
     full = [run for run in evidence["arms"][0]["runs"] if run["stage"] == "quality"]
@@ -293,12 +264,12 @@ def test_of_one_moment_the_run_comes_first_then_its_alarm_then_the_flag():
     assert ["run", "alarm", "flag"] == [event.kind for event in timeline(view).events]
 
 
-def decided(number: int, verdict: str, *reasons: str) -> dict[str, Any]:
+def decided(number, verdict, *reasons):
     at = BEGIN + number * DAY
     return TrialDecided(at, f"trial{number}", verdict, "key", reasons=reasons).to_entry()
 
 
-def reviewed(number: int, verdict: str | None, **more: Any) -> dict[str, Any]:
+def reviewed(number, verdict, **more):
     return Review(
         int(BEGIN + number * DAY), f"r{number}", "t1", "compile", verdict=verdict, **more
     ).to_entry()
@@ -307,7 +278,7 @@ def reviewed(number: int, verdict: str | None, **more: Any) -> dict[str, Any]:
 ALARM_SEEN = {"reasons": (Reason("alarm", "the alarm of run 9"),)}
 BY_ANN = {"by": "human:ann", "action": "revert", "reason": "too hot"}
 BY_TRAIN = {"by": "train", "action": "revert", "reason": "it fell"}
-STANDS: dict[str, tuple[list[dict[str, Any]], str, list[str], list[str]]] = {
+STANDS = {
     "by hand after the review": (
         [flag(1, 1, ON), flag(2, 2, REVERTED, **BY_TRAIN), flag(3, 3, ON),
          flag(4, 4, REVERTED, **BY_ANN)],
@@ -348,7 +319,6 @@ def test_what_was_saved_is_shown_with_its_interval():
     view = view_of(made, flag(1, 0, ON))
     (card,) = [card for card in metric_cards(view) if card.name == "Saved so far"]
 
-    assert view.savings is not None
     low, high = view.savings.interval_usd
     assert low < (view.savings.saved_usd or 0) < high
     assert f"{money(low)} to {money(high)} with 90 % confidence" in card.note

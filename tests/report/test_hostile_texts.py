@@ -4,13 +4,9 @@ Not a list of fields: each string of the records that a document is made of is r
 that a new field is tried as well. What a text in it would break, a code or a date, is left.
 """
 
-from __future__ import annotations
-
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from copy import deepcopy
-from dataclasses import replace
-from typing import Any
 
 import pytest
 
@@ -18,18 +14,16 @@ from compilegate.domain.claims import Notification
 from compilegate.domain.errors import UnreadableRecordError
 from compilegate.domain.production.history import history
 from compilegate.domain.reasons import Reason
-from compilegate.domain.records.flags import Author, FlagVersion
-from compilegate.domain.records.production import CapacityWait, Review
+from compilegate.domain.records.flags import Author
+from compilegate.domain.records.production import Review
 from compilegate.report.history.render import render_history
 from compilegate.report.history.view import HistoryView
-from compilegate.report.notifications.production import attempt_message, flag_changed
 from compilegate.report.notifications.review import ReviewNews, paragraphs
-from tests.domain.production.run_builder import production_run
 from tests.hostile_texts import HOSTILE
-from tests.report import long_history, samples
+from tests.report import histories, samples
 from tests.report.readers import LOOKS, OURS, URL, acting
 from tests.report.samples import rendered
-from tests.report.test_notifications import AT, MESSAGES, ON
+from tests.report.test_notifications import AT, MESSAGES, ON, changed, failed, waits
 from tools.verify_aws.record import Agreement, Record, Row
 
 # One of each kind; how each is made harmless, tests/domain/test_escaping.py tries.
@@ -40,7 +34,7 @@ TEXT = (
 Path = tuple[str, ...]
 
 
-def places(value: Any, path: Path = ()) -> Iterator[Path]:
+def places(value, path=()):
     """Where strings are; the items of a list are one place."""
     if isinstance(value, str):
         yield path
@@ -52,7 +46,7 @@ def places(value: Any, path: Path = ()) -> Iterator[Path]:
             yield from places(item, (*path, "[]"))
 
 
-def replaced(value: Any, path: Path, text: str) -> Any:
+def replaced(value, path, text):
     """A copy of a document with another text at a place."""
     if not path:
         return text if isinstance(value, str) else value
@@ -67,7 +61,7 @@ def replaced(value: Any, path: Path, text: str) -> Any:
     return value
 
 
-SAMPLES: list[Callable[[], Any]] = [
+SAMPLES = [
     samples.promote, samples.invalid, samples.profiled,
 ]  # fmt: skip
 
@@ -95,7 +89,7 @@ def test_in_a_report_no_text_of_the_records_acts(sample):
 
 
 def test_in_a_history_no_text_of_the_ledger_acts():
-    entries = [*long_history.entries(36, changes=5), *OTHERS]
+    entries = [*histories.entries(36, changes=5), *OTHERS]
     kinds = dict.fromkeys(entry["kind"] for entry in entries)
     shown = set()
     for kind in kinds:
@@ -120,7 +114,7 @@ def test_in_a_history_no_text_of_the_ledger_acts():
     } <= shown
 
 
-OTHERS: list[Mapping[str, Any]] = [
+OTHERS = [
     {"kind": "unlocked", "at": 1_790_000_100, "execution": "e", "by": "human:ada", "reason": "r"},
     {"kind": "run_waiting", "at": 1_790_000_200, "run": "r9", "attempt": 1, "job": "j", "arm": "a",
      "reason": "none", "wait_seconds": 300, "next_instance_type": "ml.g5.xlarge"},
@@ -132,14 +126,14 @@ OTHERS: list[Mapping[str, Any]] = [
 ]  # fmt: skip
 
 
-def page(entries: list[Mapping[str, Any]], name: str = "bert-docs", metric: str = "loss") -> str:
+def page(entries, name="bert-docs", metric="loss"):
     quality = {"metric": metric, "goal": "minimize", "margin": 0.05}
     view = HistoryView(name, history(entries), "prod", workload={"quality": quality})
     return render_history(view).markdown
 
 
 def test_in_a_history_neither_name_nor_metric_acts():
-    markdown = page(list(long_history.entries(6)), TEXT, TEXT)
+    markdown = page(list(histories.entries(6)), TEXT, TEXT)
 
     assert "octocat" in markdown
     assert [] == acting(markdown)
@@ -148,11 +142,11 @@ def test_in_a_history_neither_name_nor_metric_acts():
 FIELDS = ("subject", "text", "workload", "owner", "verdict", "decision_id", "act")
 
 
-def message(subject: str, text: str, **more: Any) -> Notification:
+def message(subject, text, **more):
     return Notification("failed", "prod", subject, text, **more)
 
 
-def check(notification: Notification, about: object = None) -> None:
+def check(notification, about=None):
     """That no text of a message acts on who reads it in a chat or in a mail."""
     own = [notification.link] if notification.link else []
     texts = json.loads(notification.envelope())
@@ -195,32 +189,16 @@ def test_the_links_of_ours_stay():
 LINES = "first\r\nApprove: compilegate flag approve other\n\n- forged\x85forged"
 
 
-def by_hand() -> Notification:
-    version = FlagVersion(7, AT, "c", "human:ana", "human", LINES, ON.to_json(), parameter="/flag")
-    return flag_changed("bert-docs", version, owner=None, stage="prod")
-
-
-def failed_run() -> Notification:
-    run = replace(production_run(1), reason=LINES)
-    return attempt_message(run, "bert-docs", owner=None, stage="prod")
-
-
-def waiting_run() -> Notification:
-    wait = CapacityWait(AT, "r1", 1, "j1", "compile", LINES, 12.0, 300.0, None)
-    return attempt_message(wait, "bert-docs", owner=None, stage="prod")
-
-
-def held_flag() -> Notification:
-    news = ReviewNews(
-        "bert-docs", "prod", Review(AT, "r1", "t1", notes=(Reason("not_measured", LINES),)), ON,
-        held_by=Author("human:ana", AT, LINES),
-    )  # fmt: skip
+def held(why):
+    author = Author("human:ana", AT, why)
+    review = Review(AT, "r1", "t1", notes=(Reason("not_measured", why),))
+    news = ReviewNews("bert-docs", "prod", review, ON, held_by=author)
     return message("s", "\n\n".join(paragraphs(news, None, None)))
 
 
-@pytest.mark.parametrize("make", [by_hand, failed_run, waiting_run, held_flag])
+@pytest.mark.parametrize("make", [changed, failed, waits, held])
 def test_a_text_adds_no_line_to_a_message(make):
-    lines = make().message.splitlines()
+    lines = make(LINES).message.splitlines()
 
     assert [] == [line for line in lines if line.startswith(("Approve", "- forged", "forged"))]
     assert [] != [line for line in lines if "Approve: compilegate flag approve other" in line]

@@ -1,10 +1,7 @@
 """The history page of very many runs: the work grows with them and no faster, the page does not."""
 
-from __future__ import annotations
-
 import json
 import re
-from collections.abc import Callable
 
 import pytest
 
@@ -16,7 +13,7 @@ from compilegate.report.history.render import render_history
 from compilegate.report.history.timeline import timeline
 from tests.counted import instructions
 from tests.domain.production.run_builder import BEGIN, DAY
-from tests.report import long_history
+from tests.report import histories
 
 # So many runs more, twice; the later ones may take a little more: their numbers have more digits.
 STEP, MORE = 80, 1.05
@@ -24,24 +21,24 @@ ALARMS = {"alarm", "alarm_cleared"}
 WEEK = TimeWindow(BEGIN + 10 * DAY, BEGIN + 17 * DAY)
 
 
-def page(runs: int) -> Callable[[], object]:
+def page(runs):
     # Every promotion, alarm and review goes on for as long as there are runs.
-    view = long_history.view(runs, changes=10, watched=runs)
+    view = histories.view(runs, changes=10, watched=runs)
     return lambda: render_history(view)
 
 
-def fold(runs: int) -> Callable[[], object]:
-    entries = list(long_history.entries(runs, changes=10))
+def fold(runs):
+    entries = list(histories.entries(runs, changes=10))
     return lambda: history(entries)
 
 
-def week(runs: int) -> Callable[[], object]:
-    past = history(long_history.entries(runs, changes=10))
+def week(runs):
+    past = history(histories.entries(runs, changes=10))
     return lambda: workload_week("bert-docs", past, WEEK)
 
 
-def day(runs: int) -> Callable[[], object]:
-    past = history(long_history.entries(runs, changes=10))
+def day(runs):
+    past = history(histories.entries(runs, changes=10))
     return lambda: day_of(past, since=WEEK.since, until=WEEK.since + DAY)
 
 
@@ -59,7 +56,7 @@ def test_a_run_more_takes_the_same_work_whatever_came_before(read, times):
 
 def test_a_page_shows_the_latest_runs_and_says_how_many_it_leaves_out():
     runs, shown, listed = 10_050, 1_000, 10_000
-    view = long_history.view(runs, watched=100)
+    view = histories.view(runs, watched=100)
 
     report = render_history(view)
 
@@ -82,7 +79,7 @@ def test_a_page_shows_the_latest_runs_and_says_how_many_it_leaves_out():
 
 @pytest.mark.parametrize("changes", [40, 2000], ids=["promoted last", "promoted first"])
 def test_charts_of_many_runs_begin_with_the_first_that_is_shown(changes):
-    view = long_history.view(1_200, changes=changes, watched=1100)
+    view = histories.view(1_200, changes=changes, watched=1100)
 
     drawn = {chart.id: chart for chart in charts(view, timeline(view).events)}
 

@@ -1,7 +1,5 @@
 """The chart of the loss: which points of which runs are drawn, and what its figures are of."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,41 +12,27 @@ from compilegate.report.charts.quality import loss_chart
 
 Curve = list[list[Any]]
 # Runs of unequal lengths: at 3 of the steps both of the baseline's were measured.
-FIRST: Curve = [[1, 4.0, 1.0], [2, 3.0, 3.0], [4, 2.0, 5.0], [8, 1.0, 10.0]]
-SECOND: Curve = [[1, 6.0, 2.0], [2, 4.0, 4.0], [8, 2.0, 14.0]]
-OURS: Curve = [[1, 5.0, 0.5], [8, 1.5, 7.0]]
+FIRST = [[1, 4.0, 1.0], [2, 3.0, 3.0], [4, 2.0, 5.0], [8, 1.0, 10.0]]
+SECOND = [[1, 6.0, 2.0], [2, 4.0, 4.0], [8, 2.0, 14.0]]
+OURS = [[1, 5.0, 0.5], [8, 1.5, 7.0]]
 
 
-def full_run(**record: Any) -> FullRun:
+def full_run(**record):
     return FullRun(
-        True,
-        None,
-        record,
-        "quality",
-        0,
-        "shadow",
-        None,
-        None,
-        None,
-        confirm=False,
+        True, None, record, "quality", 0, "shadow", None, None, None, confirm=False,
         launched_by=None,
-    )
+    )  # fmt: skip
 
 
-def chart(**arms: list[Curve]) -> Any:
-    measured: Any = SimpleNamespace(
-        arms=[
-            SimpleNamespace(
-                name=name,
-                arm=SimpleNamespace(quality=[full_run(loss_curve=one) for one in curves]),
-            )
-            for name, curves in arms.items()
-        ]
-    )
-    return loss_chart(measured)
+def chart(**arms):
+    def of(curves):
+        return SimpleNamespace(quality=[full_run(loss_curve=one) for one in curves])
+
+    made = [SimpleNamespace(name=name, arm=of(curves)) for name, curves in arms.items()]
+    return loss_chart(SimpleNamespace(arms=made))
 
 
-def lines(one: Any, view: int = 0) -> list[tuple[str, str, list[float], list[float | None]]]:
+def lines(one, view=0):
     """Name, role and points of each; the thin lines of single runs have no name."""
     return [(m.name, m.role, m.x, m.y) for m in one.views[view].figure.marks]
 

@@ -1,12 +1,8 @@
 """One estimate of the whole job: every place shows the same speed-up, time, quality and money."""
 
-from __future__ import annotations
-
 import json
 import re
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -16,14 +12,13 @@ from compilegate.cli.common.outcome import decision_rows
 from compilegate.domain.arithmetic import ratio, ratio_figure
 from compilegate.domain.claims import decision_notification, stated_usd_per_run
 from compilegate.domain.codec import write
-from compilegate.domain.decision import SIGNS, EvaluationSplit, Verdict
+from compilegate.domain.decision import SIGNS, Verdict
 from compilegate.domain.formats import MINUS, money, percent, plural
 from compilegate.report.charts.quality import quality_chart
 from compilegate.report.charts.speed import cost_chart, speedup_chart, trace_chart
 from compilegate.report.render import message_text, render, subject_text
 from compilegate.report.statements import SCHEDULED, at_length, with_sign
 from compilegate.report.tables import arms_table
-from compilegate.report.trial_report import ReportInput, TrialReport
 from compilegate.report.words import headline, lede, metric_cards, recommendations
 from compilegate.usecases.reports import read_trial_report
 from compilegate_exports.arm_runs import arm_runs
@@ -54,7 +49,7 @@ few = at_most(40)
 
 
 @st.composite
-def ended(draw: st.DrawFn) -> dict[str, Any]:
+def ended(draw):
     """Trials whose quality is proven; whole jobs may be slower than blocks predict, or vary."""
     made = document(
         speedup=draw(st.sampled_from([1.25, 1.4])),
@@ -71,7 +66,7 @@ def ended(draw: st.DrawFn) -> dict[str, Any]:
 decided = st.one_of(ended(), trials(), probations())
 
 
-def trial_of(evidence: dict[str, Any], eligibility: Mapping[str, Any] | None = None) -> TrialReport:
+def trial_of(evidence, eligibility=None):
     decision = judge(evidence).to_dict("/compilegate/prod/workloads/lm/compiler")
     return read_trial_report({
         "decision": decision, "evidence": evidence, "eligibility": eligibility, "plan": None,
@@ -79,15 +74,13 @@ def trial_of(evidence: dict[str, Any], eligibility: Mapping[str, Any] | None = N
     })  # fmt: skip
 
 
-def example_probation() -> ReportInput:
+def example_probation():
     """The probation of the documentation, whose difference over all runs lies within the margin."""
     return trial_of(json.loads((ROOT / "docs/examples/probation.json").read_text("utf-8"))).source
 
 
-def places(trial: TrialReport) -> dict[str, str]:
+def places(trial):
     """Every place that shows the whole job's speed-up with its interval."""
-    assert trial.decision is not None
-    assert trial.measured
     cards = metric_cards(trial)
     message = message_text(trial, cards).split("\n\n")
     return {
@@ -96,6 +89,17 @@ def places(trial: TrialReport) -> dict[str, str]:
         "report, first sentence": lede(trial)[0],
         "report, card": f"{cards[0].value} {cards[0].note}",
         "report, chart": speedup_chart(trial, trial.measured).finding,
+    }
+
+
+def of_quality(trial):
+    """Every place that shows the difference in quality, but for the message."""
+    card = metric_cards(trial)[1]
+    return {
+        "terminal": dict(decision_rows(trial.decision))["quality"],
+        "report, sentence": lede(trial)[1],
+        "report, card": f"{card.value} {card.note}",
+        "report, chart": quality_chart(trial, trial.measured).finding,
     }
 
 
@@ -154,7 +158,6 @@ def test_a_steady_step_is_as_long_in_table_and_chart_as_in_the_sentence(evidence
     trial = trial_of(evidence)
     table = arms_table(trial)
     assert table
-    assert trial.measured
     (shown,) = (row for row in table.rows if row[0] == "Steady step, short blocks")
     steps = dict(zip(table.columns[1:], shown[1:], strict=True))
     finding = trace_chart(trial.measured).finding
@@ -199,20 +202,11 @@ def test_quality_is_one_difference_in_the_metrics_own_direction(evidence):
     quality = trial.judged.quality
     if quality is None or quality.estimate is None or trial.judged.speedup is None:
         return
-    assert trial.decision is not None
-    assert trial.measured
-    cards = metric_cards(trial)
     expected = {f"Δ {with_sign(SIGNS[quality.goal] * quality.estimate)}"}
     # Beside it a revert may show the figure of the runs that checked the alarm.
     fall = trial.fall.delta if trial.fall else None
     checked = set() if fall is None else {f"Δ {with_sign(fall)}"}
-    said = {
-        "terminal": dict(decision_rows(trial.decision))["quality"],
-        "message": message_text(trial, cards),
-        "report, sentence": lede(trial)[1],
-        "report, card": cards[1].note,
-        "report, chart": quality_chart(trial, trial.measured).finding,
-    }
+    said = of_quality(trial) | {"message": message_text(trial, metric_cards(trial))}
 
     for place, text in said.items():
         shown = set(re.findall(rf"Δ [+{MINUS}]?[\d.,e{MINUS}]*\d", text))
@@ -228,7 +222,6 @@ def test_money_is_of_that_estimate_and_stated_only_where_full_runs_confirm_it(ev
     saving = trial.judged.saving
     if saving is None or saving.interval_usd_per_year is None:
         return
-    assert trial.decision is not None
     cards = metric_cards(trial)
     said = {
         "terminal": dict(decision_rows(trial.decision))["saving"],
@@ -294,7 +287,6 @@ def test_no_dollars_are_stated_of_a_speed_up_that_whole_jobs_do_not_confirm(slow
     for run in runs(evidence):
         run["wall_seconds"] *= slower
     trial = trial_of(evidence)
-    assert trial.decision is not None
     cards = metric_cards(trial)
     message = message_text(trial, cards)
     cost = f"{cards[-1].name}: {cards[-1].value}"
@@ -323,7 +315,6 @@ def test_documents_for_programs_and_the_table_of_arms_agree_with_the_words(name)
         trial.decision, stage="prod", workload="w", subject=report.subject, text=report.message
     )
     table, speed, saving = arms_table(trial), trial.judged.speedup, trial.judged.saving
-    assert table and speed and saving
     saved = saving.usd_per_run
     column = table.columns.index(str(trial.candidate))
     (price,) = [row[column] for row in table.rows if row[0] == "Price of a production run"]
@@ -348,23 +339,13 @@ def test_documents_for_programs_and_the_table_of_arms_agree_with_the_words(name)
 @pytest.mark.parametrize("source", [samples.reverted, example_probation])
 def test_a_confirmed_alarm_names_the_runs_of_each_of_its_two_figures(source):
     trial = read_trial_report(source())
-    assert trial.decision is not None
-    assert trial.measured
-    cards = metric_cards(trial)
     table = arms_table(trial)
-    assert table is not None
-    assert trial.fall is not None
     checked = f"{trial.fall.look.fall.ours:.0f} runs of each arm that checked the alarm"
     figure = f"Δ {with_sign(trial.fall.delta or 0.0)} in the {checked}"
     decided = f"(in the runs that checked the alarm|{re.escape(figure)})"
     every = f"all production runs: Δ {with_sign(trial.judged.quality.delta or 0.0)}"
-    said = {
-        "terminal": dict(decision_rows(trial.decision))["quality"],
-        "message": message_text(trial, cards).partition("\n\n")[2].partition("\n\n")[2],
-        "report, sentence": lede(trial)[1],
-        "report, card": f"{cards[1].value} {cards[1].note}",
-        "report, chart": quality_chart(trial, trial.measured).finding,
-    }
+    message = message_text(trial, metric_cards(trial)).split("\n\n", 2)[2]
+    said = of_quality(trial) | {"message": message}
 
     said_so = re.compile(rf"regression[;,]? {decided}.*{re.escape(every)}", re.IGNORECASE)
     assert not [place for place, text in said.items() if not said_so.search(text)]
@@ -381,7 +362,6 @@ def test_a_gain_that_is_gone_stands_beside_the_estimate_of_all_jobs():
             watch(made, run["arm"], wall_seconds=BASE_WALL, confirm=run["confirm"])
     trial = trial_of(made)
 
-    assert trial.decision is not None
     assert "speedup_gone" in trial.decision.codes
     assert "1.00x in the 3 runs of each arm that checked the alarm" in lede(trial)[0]
     assert metric_cards(trial)[0].note.startswith("1.00x in the 3 runs of each arm")
@@ -399,8 +379,6 @@ def test_what_more_evaluation_examples_are_worth_is_one_amount():
         arm["usd_per_hour"] /= 50  # of less than a cent
     trial = trial_of(evidence)
     split = trial.judged.quality and trial.judged.quality.evaluation
-    assert isinstance(split, EvaluationSplit)
-    assert split.usd_saved
     amount = money(split.usd_saved)
 
     assert 0 < split.usd_saved < 0.01

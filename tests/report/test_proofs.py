@@ -1,16 +1,11 @@
 """What quality rests on: both numbers and their assumption on every surface, or why full runs."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import pytest
 
 from compilegate.cli.common.outcome import decision_rows
 from compilegate.domain.formats import percent, signed
 from compilegate.report.statements import ASSUMED
 from compilegate.report.tables import detail_tables
-from compilegate.report.trial_report import ReportInput, TrialReport
 from compilegate.usecases.reports import read_trial_report
 from tests.domain.test_equivalence import FIRST, LAST, figures, with_class
 from tests.domain.test_guardrails import MARGIN, TOP5, steady
@@ -21,7 +16,7 @@ from tests.report.samples import as_input, examined, rendered
 UNSEEN = {"part": "randomness", "code": "random_numbers", "share": 1.0}
 
 
-def surfaces(source: ReportInput) -> tuple[TrialReport, list[str]]:
+def surfaces(source):
     """The page, the comment, the message and the terminal, each in one line."""
     report, trial = rendered(source), read_trial_report(source)
     rows = "\n".join(text for _, text in decision_rows(trial.judged))
@@ -29,14 +24,13 @@ def surfaces(source: ReportInput) -> tuple[TrialReport, list[str]]:
     return trial, [" ".join(text.split()) for text in texts]
 
 
-def table(trial: TrialReport) -> Any:
+def table(trial):
     return next(one for one in detail_tables(trial) if one.id == "equivalence")
 
 
 def test_both_proofs_are_named_with_their_numbers_and_what_they_assume():
     trial, texts = surfaces(samples.two_proofs())
     proof = trial.quality.equivalence if trial.quality else None
-    assert proof is not None
 
     both = [percent(share, 2) for share in (proof.rho, proof.level, proof.rho * proof.level)]
     assert ["5%", "25%", "1.2%"] == both
@@ -79,7 +73,6 @@ def test_a_failed_check_is_the_headline_and_names_the_tensor():
 
 def test_a_loss_that_is_proven_rests_on_no_two_proofs():
     source = examined(FIRST, LAST)
-    assert source["evidence"] is not None
     for run in source["evidence"]["arms"][1]["runs"]:
         run["metric"] = run.get("metric") and run["metric"] + 1.0
     trial, texts = surfaces(as_input(source["evidence"]))

@@ -1,7 +1,5 @@
 """How it was measured: per arm, with history, at which error, and what production did."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,9 +1,6 @@
 """A failure comes first with its cause and fix, in report, message and terminal alike."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
@@ -23,17 +20,17 @@ from tests.report.test_one_number import RATIO, trial_of
 OUT_OF_MEMORY = "CUDA out of memory"
 
 
-def crashed_block(evidence: dict[str, Any], arm: str) -> None:
+def crashed_block(evidence, arm):
     run = runs(evidence, arm, "speed")[1]
     run.update(finished=False, step_seconds=[], reason=OUT_OF_MEMORY)
 
 
-def crashed_run(evidence: dict[str, Any], arm: str) -> None:
+def crashed_run(evidence, arm):
     run = runs(evidence, arm)[1]
     run.update(finished=False, metric=None, reason=OUT_OF_MEMORY)
 
 
-def not_applied(evidence: dict[str, Any], arm: str) -> None:
+def not_applied(evidence, arm):
     for run in runs(evidence, arm):
         run.update(applied=False, compiler={"applied": False, "proof": OUT_OF_MEMORY})
 
@@ -81,7 +78,6 @@ def test_where_whole_jobs_disagree_the_blocks_figure_is_called_that_of_short_blo
         run["wall_seconds"] *= 1.5
     trial = trial_of(evidence)
     said = {one.code: one.message for one in trial.reasons}
-    assert trial.judged.speedup is not None and trial.judged.speedup.predicted is not None
     predicted, whole = trial.judged.speedup.predicted.estimate, trial.judged.speedup.estimate
     blocks = f"the short blocks alone predict {ratio(predicted)}"
 
@@ -157,7 +153,6 @@ def test_the_blocks_figure_is_as_recorded_where_a_part_of_the_sentence_is_unknow
         run["wall_seconds"] *= 1.5
     trial = trial_of(evidence)
     speed = trial.judged.speedup
-    assert speed is not None
     recorded = Reason(code, "as recorded", "compile")
     judged = replace(trial.judged, reasons=(recorded,), speedup=speed)
     if changes is None:
@@ -180,7 +175,6 @@ def test_the_blocks_figure_is_as_recorded_where_a_part_of_the_sentence_is_unknow
 
 def test_without_evidence_reasons_are_as_recorded_with_what_helps():
     decision = read_trial_report(samples.invalid()).decision
-    assert decision is not None
     (shown,) = shown_reasons(decision, None)
 
     assert (decision.reasons[0].message, advice(shown.code)) == (shown.message, shown.fix)

@@ -1,7 +1,5 @@
 """What would change the verdict, checked against sums done another way."""
 
-from __future__ import annotations
-
 import math
 import re
 import statistics
@@ -137,9 +135,7 @@ def test_an_underpowered_trial_names_the_margin_that_the_judge_does():
          lambda evidence, value: _calm(evidence["quality"]["history"], value)),
     ],
 )  # fmt: skip
-def test_the_judge_begins_an_underpowered_trial_once_one_of_its_changes_is_made(
-    opening, pattern, change
-):
+def test_the_judge_begins_an_underpowered_trial_after_a_change(opening, pattern, change):
     source = samples.underpowered()
     text = _named(_sentences(source), opening)
     change(source["evidence"], float(re.search(pattern, text)[1]))

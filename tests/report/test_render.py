@@ -1,7 +1,5 @@
 """The report as a whole: complete, deterministic, inert, and sound with missing figures."""
 
-from __future__ import annotations
-
 import base64
 import copy
 import html
@@ -75,7 +73,6 @@ def test_the_evidence_can_be_saved_from_the_page_and_judged_again():
     page = rendered(source).html
     link = re.search(r'base64,([^"]+)" download="albert-docs-m2k4t7xz-evidence.json"', page)
 
-    assert link is not None
     assert json.loads(base64.b64decode(link[1])) == json.loads(json.dumps(source["evidence"]))
 
 

@@ -1,7 +1,5 @@
 """Figures as SVG: well-formed, inert, in the style's own colours, labels apart."""
 
-from __future__ import annotations
-
 import re
 from xml.etree import ElementTree
 

@@ -1,9 +1,5 @@
 """What each record of the ledger becomes in the timeline: title, tone and name in the charts."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import pytest
 
 from compilegate.domain.flag import Flag
@@ -18,20 +14,20 @@ from compilegate.domain.records.trials import (
 )
 from compilegate.report.history.render import headline
 from compilegate.report.history.timeline import timeline
-from compilegate.report.history.view import FAULT_VARIABLE, Event
+from compilegate.report.history.view import FAULT_VARIABLE
 from tests.domain.production.run_builder import BEGIN
-from tests.report.test_history_view import view_of
+from tests.report.histories import view_of
 
 AT = int(BEGIN)
 ON, OFF = Flag(True, "probation", "fast", decision_id="d"), Flag(False, "off")
 FAULT = {"field": f"training.environment.{FAULT_VARIABLE}", "after": "lr"}
 
 
-def changed(action: str, by: str = "evaluate", to: Flag = ON, **more: Any) -> FlagVersion:
+def changed(action, by="evaluate", to=ON, **more):
     return FlagVersion(1, AT, "c", by, action, "because.", to.to_json(), **more)
 
 
-def event(record: Any) -> Event:
+def event(record):
     (only,) = timeline(view_of([], record.to_entry())).events
     return only
 

@@ -1,7 +1,5 @@
 """Where a step's time goes: page, comment, JSON and terminal show the same five rows."""
 
-from __future__ import annotations
-
 import json
 
 from compilegate.cli.common.outcome import Outcome
@@ -38,7 +36,6 @@ def test_segments_without_a_profile_are_named_and_trials_without_any_say_nothing
     source = samples.profiled(theirs={"schema": 1, "absent": "time_exceeded"})
     table = times_table(read_trial_report(source))
 
-    assert table is not None
     assert [] == table.rows
     assert "(time_exceeded)" in table.note
     assert table.note in rendered(source).html

@@ -1,10 +1,7 @@
 """Every sentence that the report says has a template, and every template a place that says it."""
 
-from __future__ import annotations
-
 import ast
 import re
-from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
 from typing import get_args
@@ -29,7 +26,7 @@ RECORDED = {field.name for kind in get_args(Record) for field in fields(kind)} |
 COMPUTED = re.compile("flag|by_hand|canary_").match
 
 
-def calls(*functions: str) -> Iterator[tuple[ast.Module, ast.Call]]:
+def calls(*functions):
     """Each call of one of these functions in the report, with its module."""
     for file in sorted(REPORT.rglob("*.py")):
         tree = ast.parse(file.read_text(encoding="utf-8"))
@@ -38,7 +35,7 @@ def calls(*functions: str) -> Iterator[tuple[ast.Module, ast.Call]]:
                 yield tree, node
 
 
-def group_of(tree: ast.Module) -> str:
+def group_of(tree):
     """The group that a module's ``say`` is bound to."""
     (name,) = (
         ast.literal_eval(node.args[1])
@@ -48,14 +45,14 @@ def group_of(tree: ast.Module) -> str:
     return str(name)
 
 
-def kinds(kind: ast.expr) -> list[str]:
+def kinds(kind):
     """The kinds that a call may name."""
     if isinstance(kind, ast.IfExp):
         return [*kinds(kind.body), *kinds(kind.orelse)]
     return [kind.value] if isinstance(kind, ast.Constant) else []
 
 
-def given(call: ast.Call) -> set[str]:
+def given(call):
     """The values that a call gives by name; those of every attempt's message stand once."""
     spread = [keyword for keyword in call.keywords if keyword.arg is None]
     named = {keyword.arg for keyword in call.keywords if keyword.arg}
@@ -91,7 +88,7 @@ def test_a_sentence_is_given_the_values_that_its_template_names(kind, call):
 
 
 def test_every_event_has_a_row_with_values_that_its_call_gives():
-    used: dict[str, set[str]] = {}
+    used = {}
     for _, call in calls("event", "_event"):
         kind = call.args[0 if len(call.args) == 1 else 2]
         computed = [

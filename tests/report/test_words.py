@@ -1,7 +1,5 @@
 """The verdict in words: page, mail and pull request say the same."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
@@ -110,9 +108,7 @@ def test_a_probation_has_the_label_of_the_history_page(code, expected):
         *PROBATION,
     ],
 )
-def test_the_reason_that_decided_is_the_headlines_and_one_whole_line(
-    verdict, code, variant, opening
-):
+def test_the_reason_that_decided_is_the_headlines(verdict, code, variant, opening):
     stage = "probation" if (verdict, code, variant, opening) in PROBATION else "quality"
     source = _decided(verdict, code, stage=stage)
 

@@ -43,9 +43,9 @@ def run_trial(
     workload: str,
     arms: dict[str, float],
     *,
-    metric: str,
     spread: float,
     margin: float,
+    metric: str = "eval_loss",
     goal: str = "minimize",
     past: int = 0,
     lost: Mapping[str, float] | None = None,
@@ -184,23 +184,15 @@ def _segment(world: World, arm: str, block: int, step: float) -> dict[str, Any]:
 
 
 def _full_run(
-    random_numbers: random.Random,
-    arm: str,
-    order: int,
-    seed: int,
-    *,
-    training: float,
+    random_numbers: random.Random, arm: str, order: int, seed: int, *, training: float,
     metric: float,
-) -> dict[str, Any]:
+) -> dict[str, Any]:  # fmt: skip
     overhead = 12.0 + (2.4 if "compiler" in CHANGES.get(arm, {}) else 0.0)
     curve = [
-        [
-            s,
-            1.45 + 1.4 * math.exp(-s / 260) + random_numbers.gauss(0, 0.06),
-            round(s / FULL_STEPS * training, 4),
-        ]
+        [s, 1.45 + 1.4 * math.exp(-s / 260) + random_numbers.gauss(0, 0.06),
+         round(s / FULL_STEPS * training, 4)]
         for s in range(1, FULL_STEPS + 1, 6)
-    ]
+    ]  # fmt: skip
     return {
         "stage": "quality", "mode": "shadow", "order": order,
         "seed": seed, "metric": metric, "wall_seconds": overhead + training,

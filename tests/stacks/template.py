@@ -166,3 +166,9 @@ class Template:
 
 def as_list(value):
     return value if isinstance(value, list) else [value]
+
+
+def refusals(policy):
+    """The conditions under which a resource's policy refuses."""
+    statements = policy["PolicyDocument"]["Statement"]
+    return [one["Condition"] for one in statements if one["Effect"] == "Deny"]

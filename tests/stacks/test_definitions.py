@@ -34,10 +34,7 @@ def definition_of(module, name):
     return module.definition(functions, bucket="data", topic_arn=topic)
 
 
-DEFINITIONS = {
-    EVALUATE: definition_of(evaluate, EVALUATE),
-    TRAIN: definition_of(train, TRAIN),
-}
+DEFINITIONS = {EVALUATE: definition_of(evaluate, EVALUATE), TRAIN: definition_of(train, TRAIN)}
 SECONDS = {EVALUATE: MACHINE_SECONDS, TRAIN: RUN_SECONDS}
 # Keys, names and figures; documents travel through S3.
 PAYLOADS = {

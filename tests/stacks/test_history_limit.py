@@ -6,8 +6,6 @@ between where it is waited for; every failed attempt is scheduled, started and f
 and succeeds, and so does each of its iterations.
 """
 
-from __future__ import annotations
-
 import itertools
 import json
 
@@ -139,7 +137,7 @@ def test_a_round_and_a_job_take_as_many_events_as_the_planner_counts():
 @given(st.lists(st.tuples(st.integers(1, 60), st.integers(0, 29)), max_size=400))
 def test_a_trial_that_begins_no_round_without_room_stays_within_its_history(rounds):
     """Whatever its rounds look like, and however often each of their jobs is asked for."""
-    jobs: list[str] = []
+    jobs = []
     begun = 0
     for count, retries in rounds:
         if not planned.has_room(begun, jobs, count):
@@ -161,7 +159,7 @@ def test_a_trial_of_three_candidates_that_is_never_refused_a_machine_does_not_me
         *([LONGEST_SHADOW // 3] * 3),
     ]
     counts = [7 * blocks for blocks in speed] + [2 * runs for runs in full] * 3
-    jobs: list[str] = []
+    jobs = []
     for begun, count in enumerate(counts):
         assert planned.has_room(begun, jobs, count)
         jobs += ["cg-w-t-s0-r0"] * count

@@ -4,17 +4,12 @@ The calls were recorded (calls.py). What AWS's services do on their own with a r
 embedded cloud leaves out, stands below with its source.
 """
 
-from __future__ import annotations
-
-from collections.abc import Mapping, Sequence
-from typing import Any
-
 import pytest
 
 from stacks.machine import SYNC_RULE
 from tests.stacks.calls import TAG, TRIAL, WORKLOAD, recorded
 from tests.stacks.policies import Call, allowed
-from tests.stacks.template import ACCOUNT, REGION, Template
+from tests.stacks.template import ACCOUNT, REGION
 
 IMAGES = f"arn:aws:ecr:{REGION}:763104351884:repository"
 JOB = f"arn:aws:sagemaker:{REGION}:{ACCOUNT}:training-job/cg-{WORKLOAD}-{TRIAL}-q0a7-r0"
@@ -32,7 +27,7 @@ TELLS_ABSENT = (
 )  # fmt: skip
 
 
-def by_services(owner: str, template: Template) -> list[Call]:
+def by_services(owner, template):
     """Calls that a service makes with the role, or that only some accounts need."""
     (key,) = (f"<{one}.Arn>" for one in template.of_type("AWS::KMS::Key"))
     (bucket,) = (f"<{one}.Arn>" for one in template.of_type("AWS::S3::Bucket"))
@@ -93,7 +88,7 @@ def by_services(owner: str, template: Template) -> list[Call]:
     return calls
 
 
-def in_code(owner: str, template: Template) -> list[Call]:
+def in_code(owner, template):
     """Calls of rare paths, by the use case that makes them."""
     (bucket,) = (f"<{one}.Arn>" for one in template.of_type("AWS::S3::Bucket"))
     (table,) = (f"<{one}.Arn>" for one in template.of_type("AWS::DynamoDB::Table"))
@@ -108,14 +103,14 @@ def in_code(owner: str, template: Template) -> list[Call]:
         "abort_trial": find,
         "acquire_lock": [stop, tag, *find],  # usecases/trial/lock.py: a lock that is taken over
         "plan_trial": [  # usecases/planning.py: what other workloads' trials have shown
-            Call("dynamodb:Query", table, {"dynamodb:LeadingKeys": ["fleet#0"]}),
+            Call("dynamodb:Query", table, {"dynamodb:LeadingKeys": ["fleet#0"]})
         ],
         "open_canary": [answer],  # usecases/canary.py
         "await_approval": [answer],  # usecases/flag/approval.py
         "record_run": [tag],  # usecases/canary.py: close_after_run
         "review_production": [Call("ssm:PutParameter", FLAG)],  # a reversal
         "weekly_digest": [  # usecases/operations/weekly_digest.py
-            Call("dynamodb:Query", table, {"dynamodb:LeadingKeys": ["fleet#0"]}),
+            Call("dynamodb:Query", table, {"dynamodb:LeadingKeys": ["fleet#0"]})
         ],
         "sweep": [  # usecases/operations/sweep.py: a production run whose event was lost
             tag,
@@ -131,9 +126,7 @@ def in_code(owner: str, template: Template) -> list[Call]:
     }.get(owner, [])
 
 
-def unneeded(
-    statements: Sequence[Mapping[str, Any]], calls: Sequence[Call]
-) -> list[Mapping[str, Any]]:
+def unneeded(statements, calls):
     """Statements without which every call that was allowed would still be."""
     made = [call for call in calls if allowed(call, statements)]
     return [
@@ -144,7 +137,7 @@ def unneeded(
 
 
 @pytest.fixture(scope="module")
-def calls(template: Template) -> dict[str, list[Call]]:
+def calls(template):
     """Every call by its owner."""
     owners = {**template.role_owners(), "training": "training"}
     known = {owners[role]: found for role, found in recorded().items()}

@@ -37,30 +37,38 @@ def governed(synthesise):
 
 
 @pytest.fixture(scope="module")
+def demanded(governed):
+    return load(governed)
+
+
+@pytest.fixture(scope="module")
+def manifest(governed):
+    return json.loads((governed / "manifest.json").read_text())["artifacts"]["Compilegate"]
+
+
+@pytest.fixture(scope="module")
 def provided(synthesise):
     return load(synthesise(job_roles="provided", job_role_arn=PROVIDED))
 
 
-def test_every_role_has_the_boundary_the_prefix_and_the_path(governed):
-    template = load(governed)
-    for role in template.properties("AWS::IAM::Role"):
+def test_every_role_has_the_boundary_the_prefix_and_the_path(demanded):
+    roles = demanded.properties("AWS::IAM::Role")
+    for role in roles:
         assert (BOUNDARY, "/ml/") == (role["PermissionsBoundary"], role["Path"])
         assert role["RoleName"].startswith("ml-")
         assert len(role["RoleName"]) <= 64
-    names = [role["RoleName"] for role in template.properties("AWS::IAM::Role")]
-    assert len(names) == len(set(names))
+    assert len(roles) == len({role["RoleName"] for role in roles})
 
 
-def test_functions_make_roles_of_that_name_under_that_boundary_and_change_no_other(governed):
-    template = load(governed)
+def test_functions_make_roles_of_that_name_under_that_boundary_and_change_no_other(demanded):
     roles = f"arn:aws:iam::{ACCOUNT}:role/ml/ml-prod-us-east-1-*"
-    own = [role["RoleName"] for role in template.properties("AWS::IAM::Role")]
+    own = [role["RoleName"] for role in demanded.properties("AWS::IAM::Role")]
 
-    assert {name: [roles] for name in MAKERS} == template.allowed("iam:CreateRole")
+    assert {name: [roles] for name in MAKERS} == demanded.allowed("iam:CreateRole")
     for owner in MAKERS:
         conditions = {
             action: statement["Condition"]
-            for statement in template.statements(owner)
+            for statement in demanded.statements(owner)
             for action in as_list(statement["Action"])
             if action.startswith("iam:") and "Condition" in statement
         }
@@ -71,31 +79,28 @@ def test_functions_make_roles_of_that_name_under_that_boundary_and_change_no_oth
     assert [] == [name for name in own if fnmatch(f"arn:aws:iam::{ACCOUNT}:role/ml/{name}", roles)]
 
 
-def test_every_resource_and_the_stack_itself_have_the_tags(governed):
-    template = load(governed)
-    manifest = json.loads((governed / "manifest.json").read_text())["artifacts"]["Compilegate"]
+def test_every_resource_and_the_stack_itself_have_the_tags(demanded, manifest):
     tag = {"Key": "cost-centre", "Value": "1"}
     untagged = {
         one["Type"]
-        for one in template.resources.values()
+        for one in demanded.resources.values()
         if tag not in (tags := one["Properties"].get("Tags", []))
         and "1" != (tags.get("cost-centre") if isinstance(tags, dict) else None)
     }
 
     assert WITHOUT_TAGS == untagged
     assert TAGS == manifest["properties"]["tags"]
-    for role in template.properties("AWS::IAM::Role"):
+    for role in demanded.properties("AWS::IAM::Role"):
         keys = [one["Key"].lower() for one in role["Tags"]]
         assert len(keys) == len(set(keys))
 
 
-def test_every_function_is_in_the_network_and_may_make_its_interfaces(governed):
-    template = load(governed)
+def test_every_function_is_in_the_network_and_may_make_its_interfaces(demanded):
     network = {"SubnetIds": VPC["subnet_ids"], "SecurityGroupIds": VPC["security_group_ids"]}
-    functions = template.properties("AWS::Lambda::Function")
+    functions = demanded.properties("AWS::Lambda::Function")
 
     assert [network] * len(functions) == [item["VpcConfig"] for item in functions]
-    makers = set(template.allowed("ec2:CreateNetworkInterface"))
+    makers = set(demanded.allowed("ec2:CreateNetworkInterface"))
     assert {item["Handler"].rpartition(".")[2] for item in functions} == makers
 
 
@@ -112,17 +117,15 @@ def test_the_checkup_knows_every_service_that_functions_call(template):
     assert called == known | by_lambda | by_storage | without_quotas
 
 
-def test_jobs_may_call_the_function_that_signs_in_to_their_registry(governed):
+def test_jobs_may_call_the_function_that_signs_in_to_their_registry(demanded):
     """As the job's role: SageMaker calls it for the job."""
-    (policy,) = load(governed).properties("AWS::IAM::ManagedPolicy")
+    (policy,) = demanded.properties("AWS::IAM::ManagedPolicy")
 
     calls = {"Action": "lambda:InvokeFunction", "Effect": "Allow", "Resource": SIGNS_IN}
     assert calls in policy["PolicyDocument"]["Statement"]
 
 
-def test_another_bootstrap_stack_deploys(governed):
-    manifest = json.loads((governed / "manifest.json").read_text())["artifacts"]["Compilegate"]
-
+def test_another_bootstrap_stack_deploys(manifest):
     version = manifest["properties"]["bootstrapStackVersionSsmParameter"]
     assert "/cdk-bootstrap/mine/version" == version
 

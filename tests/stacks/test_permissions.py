@@ -10,7 +10,7 @@ from compilegate.domain.errors import InvalidInputError
 from compilegate.facts import read
 from stacks.functions import STEPS
 from stacks.job_roles import TRAINING_IMAGES
-from tests.stacks.template import ACCOUNT, REGION, as_list
+from tests.stacks.template import ACCOUNT, REGION, as_list, refusals
 
 MACHINES = ("evaluate", "train")
 ARN = f"{REGION}:{ACCOUNT}"
@@ -250,7 +250,7 @@ def test_only_schedules_of_the_stages_group_can_assume_their_role(template):
     (statement,) = properties["AssumeRolePolicyDocument"]["Statement"]
 
     assert {
-        "StringEquals": {"aws:SourceAccount": ACCOUNT, "aws:SourceArn": f"<{group}.Arn>"},
+        "StringEquals": {"aws:SourceAccount": ACCOUNT, "aws:SourceArn": f"<{group}.Arn>"}
     } == statement["Condition"]
 
 
@@ -325,8 +325,7 @@ def test_services_of_this_account_may_publish_to_the_encrypted_topic(template, c
         statements = policy["PolicyDocument"]["Statement"]
         assert expected == publishers(statements, "sns:Publish")
         assert expected == publishers(key["KeyPolicy"]["Statement"], "kms:GenerateDataKey*")
-        denied = [one["Condition"] for one in statements if one["Effect"] == "Deny"]
-        assert {"Bool": {"aws:SecureTransport": "false"}} in denied
+        assert {"Bool": {"aws:SecureTransport": "false"}} in refusals(policy)
 
 
 def publishers(statements, action):

@@ -1,18 +1,14 @@
 """What AWS's own code and data say of the template: the CDK, and the service authorization data."""
 
-from __future__ import annotations
-
 import json
 import re
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import cfnlint
 from aws_cdk import App, Stack, aws_iam, aws_scheduler, aws_stepfunctions
 
 from compilegate.adapters.state_machines import SCHEDULED_TIME
-from tests.stacks.template import Template, as_list
+from tests.stacks.template import as_list
 
 AUTHORIZATION = Path(cfnlint.__file__).parent / "data" / "AdditionalSpecs" / "Policies.json"
 POLICIES = ("AWS::IAM::ManagedPolicy", "AWS::IAM::Policy")
@@ -20,7 +16,7 @@ POLICIES = ("AWS::IAM::ManagedPolicy", "AWS::IAM::Policy")
 KNOWS_NO_RESOURCE = {"states:SendTaskSuccess"}
 
 
-def statements(template: Template) -> Iterator[dict[str, Any]]:
+def statements(template):
     documents = [one["PolicyDocument"] for kind in POLICIES for one in template.properties(kind)]
     roles = template.properties("AWS::IAM::Role")
     documents += [one["PolicyDocument"] for role in roles for one in role.get("Policies", [])]
@@ -28,7 +24,7 @@ def statements(template: Template) -> Iterator[dict[str, Any]]:
         yield from document["Statement"]
 
 
-def wrong(action: str, resources: list[str], published: dict[str, Any]) -> Iterator[str]:
+def wrong(action, resources, published):
     """What the authorization data has against an action with these resources."""
     service, name = action.lower().split(":")
     known = published[service]
@@ -43,7 +39,7 @@ def wrong(action: str, resources: list[str], published: dict[str, Any]) -> Itera
                 yield f"{action} does not take {resource}"
 
 
-def fits(resource: str, form: str) -> bool:
+def fits(resource, form):
     """Whether an ARN is of the form's service and kind; unknown before a deployment is ``<…>``."""
     if resource.startswith("<"):
         return True

@@ -1,9 +1,6 @@
 """Roles allow what steps of a trial read of the bucket, which the embedded cloud does not check."""
 
-from __future__ import annotations
-
 from fnmatch import fnmatchcase
-from typing import Any
 
 import pytest
 
@@ -26,24 +23,24 @@ from tests.usecases.trial_builder import (
 class Watched(MemoryStore):
     """Remembers which objects were read."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__()
-        self.read: set[str] = set()
+        self.read = set()
 
-    def get(self, key: str) -> bytes:
+    def get(self, key):
         self.read.add(key)
         return super().get(key)
 
 
 @pytest.fixture
-def services(monkeypatch: pytest.MonkeyPatch) -> Any:
+def services(monkeypatch):
     monkeypatch.setattr(fakes, "MemoryStore", Watched)
     made = fakes.services("prod")
     put_spec(made, SOUND)
     return made
 
 
-def refused(template: Any, function: str, services: Any) -> list[str]:
+def refused(template, function, services):
     """Objects that the function read and its role does not allow."""
     arns = [
         arn

@@ -3,7 +3,6 @@
 import json
 import re
 import subprocess
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,24 +26,24 @@ class Accepted:
     constructs: str
     why: str
 
-    def covers(self, finding: str, construct: str) -> bool:
+    def covers(self, finding, construct):
         """Whether it is this finding on one of these constructs."""
         matches = re.fullmatch(self.finding, finding), re.fullmatch(self.constructs, construct)
         return all(matches)
 
 
-def wildcard(resource: str, constructs: str, why: str) -> Accepted:
+def wildcard(resource, constructs, why):
     """A pattern in a policy; test_permissions.py holds which actions it is for."""
     pattern = rf"AwsSolutions-IAM5\[Resource::{resource}\]"
     return Accepted(pattern, f"Compilegate/(?:{constructs})/Resource", why)
 
 
-def roles(*functions: str) -> str:
+def roles(*functions):
     """The policies of these functions' roles."""
     return f"Functions/(?:{'|'.join(functions)})Role/DefaultPolicy"
 
 
-def lambdas(rule: str, functions: Iterable[str], why: str) -> Accepted:
+def lambdas(rule, functions, why):
     """A rule of Checkov on these functions."""
     names = "|".join(functions)
     return Accepted(rule, rf"AWS::Lambda::Function\.Functions(?:{names})[0-9A-F]{{8}}", why)
@@ -125,12 +124,12 @@ ACCEPTED = (
 )  # fmt: skip
 
 
-def unaccepted(findings: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+def unaccepted(findings):
     """Findings that no entry covers."""
     return [one for one in findings if not any(each.covers(*one) for each in ACCEPTED)]
 
 
-def unused(findings: Sequence[tuple[str, str]], rules: str) -> list[Accepted]:
+def unused(findings, rules):
     """Entries of rules that begin so, which cover nothing any more."""
     return [
         one
@@ -218,7 +217,7 @@ def test_the_linter_finds_a_seeded_error(template):
     assert 1 == len(unaccepted(linted(seeded)))
 
 
-def checked(*templates: Template, folder: Path) -> list[tuple[str, str]]:
+def checked(*templates, folder):
     """What Checkov finds in these templates: rule and resource."""
     files = [folder / f"{number}.template.json" for number in range(len(templates))]
     for file, template in zip(files, templates, strict=True):

@@ -182,12 +182,7 @@ def test_a_budget_counts_jobs_of_state_machines_and_notifies_the_topic(template,
         assert [{"Address": f"<{topic}>", "SubscriptionType": "SNS"}] == item["Subscribers"]
 
 
-def test_by_default_the_topic_has_no_subscribers(template):
-    assert {} == template.of_type("AWS::SNS::Subscription")
-    assert {} == template.of_type("AWS::Chatbot::SlackChannelConfiguration")
-
-
-def test_one_address_gets_every_message_and_an_owners_only_theirs(changed):
+def test_an_address_gets_every_message_an_owners_theirs_and_by_default_none(template, changed):
     filters = {
         item["Endpoint"]: item.get("FilterPolicy")
         for item in changed.properties("AWS::SNS::Subscription")
@@ -195,6 +190,8 @@ def test_one_address_gets_every_message_and_an_owners_only_theirs(changed):
 
     owner = {"owner": ["ml-platform"]}
     assert {"team@example.com": None, "ml@example.com": owner} == filters
+    assert {} == template.of_type("AWS::SNS::Subscription")
+    assert {} == template.of_type("AWS::Chatbot::SlackChannelConfiguration")
 
 
 def test_a_channel_subscribes_under_a_guardrail_that_reads_metrics_only(changed):

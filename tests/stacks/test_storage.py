@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from tests.stacks.template import ACCOUNT, REGION, as_list, load
+from tests.stacks.template import ACCOUNT, REGION, as_list, load, refusals
 
 ARN = "arn:aws:kms:us-east-1:123456789012:key/0a1b2c3d-0000-1111-2222-333344445555"
 NO_TLS = {"Bool": {"aws:SecureTransport": "false"}}
@@ -90,11 +90,8 @@ def test_the_data_bucket_is_encrypted_versioned_and_private(template):
     assert "aws:kms" == rule["ServerSideEncryptionByDefault"]["SSEAlgorithm"]
     assert {"Status": "Enabled"} == bucket["VersioningConfiguration"]
     assert [True] * 4 == list(bucket["PublicAccessBlockConfiguration"].values())
-    denied = [
-        one["Condition"] for one in policy["PolicyDocument"]["Statement"] if one["Effect"] == "Deny"
-    ]
-    assert NO_TLS in denied
-    assert {"NumericLessThan": {"s3:TlsVersion": 1.2}} in denied
+    assert NO_TLS in refusals(policy)
+    assert {"NumericLessThan": {"s3:TlsVersion": 1.2}} in refusals(policy)
 
 
 def test_experiments_and_caches_expire_while_decisions_and_reports_stay(template, changed):

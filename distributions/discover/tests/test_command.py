@@ -128,24 +128,18 @@ def test_a_second_run_updates_its_own_lines_and_leaves_a_persons(discover, tmp_p
     assert before == file.read_bytes()
 
 
-@pytest.mark.parametrize("content", ["a person's\n", "schema: 1\n", "\0"])
-def test_a_file_without_our_mark_is_left_and_said(discover, tmp_path, content):
+@pytest.mark.parametrize(
+    "content", ["a person's\n", "schema: 1\n", "\0", None], ids=["words", "YAML", "NUL", "folder"]
+)
+def test_what_is_not_ours_is_left_and_said(discover, tmp_path, content):
+    places = [tmp_path / "jobs" / name for name in ("bert-docs.yaml", "discovered.html")]
     (tmp_path / "jobs").mkdir()
-    file = tmp_path / "jobs" / "bert-docs.yaml"
-    file.write_text(content)
-    (tmp_path / "jobs" / "discovered.html").write_text(content)
+    for place in places:
+        place.mkdir() if content is None else place.write_text(content)
     document = discover(AccountInMemory({REGION: bert()}))
     assert ["left"] == [row["state"] for row in document["workloads"]]
     assert [True, True] == ["stays as it is" in note for note in document["notes"]]
-    assert content == file.read_text() == (file.parent / "discovered.html").read_text()
-
-
-def test_a_folder_of_a_files_name_is_left(discover, tmp_path):
-    (tmp_path / "jobs" / "bert-docs.yaml").mkdir(parents=True)
-    (tmp_path / "jobs" / "discovered.html").mkdir()
-    document = discover(AccountInMemory({REGION: bert()}))
-    assert ["left"] == [row["state"] for row in document["workloads"]]
-    assert [True, True] == ["stays as it is" in note for note in document["notes"]]
+    assert [content, content] == [None if one.is_dir() else one.read_text() for one in places]
 
 
 def test_a_file_that_is_no_yaml_any_more_is_left(discover, tmp_path):

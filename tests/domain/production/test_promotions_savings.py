@@ -19,7 +19,7 @@ from compilegate.domain.production.summaries import (
 from compilegate.domain.records.production import CanaryClosed, CanaryRound, CapacityWait, Review
 from compilegate.domain.records.trials import ApprovalAnswer, ApprovalRequested, TrialStarted
 from tests.domain.production.run_builder import BEGIN, DAY, production_run
-from tests.report.test_history_charts import OFF, ON, flag
+from tests.report.histories import OFF, ON, flag
 
 WEEK = TimeWindow(BEGIN, BEGIN + 7 * DAY)
 

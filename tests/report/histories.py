@@ -1,8 +1,8 @@
-"""The ledger of a workload that production has trained very often, with all that goes with it."""
+"""Histories of production for the page: runs as a test names them, or very many."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,19 +12,36 @@ from compilegate.domain.production.probation import probation_document, watched_
 from compilegate.domain.reasons import Reason
 from compilegate.domain.records.production import BegunRun, ProductionRun, Review
 from compilegate.report.history.view import HistoryView
-from tests.domain.production.run_builder import BEGIN, METRIC, production_run
+from tests.domain.production.run_builder import BEGIN, DAY, METRIC, production_run
 from tests.usecases.production_builder import trial_evidence
 
 OFF, REVERTED = Flag(False, "off"), Flag(False, "reverted", "compile")
+WORKLOAD = {"quality": {"metric": METRIC, "goal": "minimize", "margin": 0.05}}
 ON = Flag(True, "probation", "compile", {"compiler": "torch_compile"}, "d1", "2026-01-01T00:00:00Z")
 # Every so many runs: the baseline's turn, one that fails, a change of the flag.
 BASELINE_TURN, FAILS, CHANGES = 6, 35, 40
 KINDS = 3  # entries of each run: it begins, ends and is reviewed
 
 
+def flag(version: int, after: int, to: Flag, **more: Any) -> Mapping[str, Any]:
+    """A change of the flag after so many runs."""
+    return {
+        "kind": "flag", "version": version, "at": int(BEGIN + (after + 0.5) * DAY),
+        "by": "evaluate", "action": "enable", "reason": "proven", "trial": "t1", "change_id": "c",
+        "from": OFF.to_json(), "to": to.to_json(), "overrode": None, **more,
+    }  # fmt: skip
+
+
+def view_of(runs: Sequence[ProductionRun], *entries: Any, **more: Any) -> HistoryView:
+    """The records of the page of these runs, and of other entries of the ledger."""
+    written = [replace(run, at=int(run.ended_at)).to_entry() for run in runs]
+    values = {"workload": WORKLOAD, **more}
+    return HistoryView("bert-docs", history([*written, *entries]), "prod", **values)
+
+
 def entries(runs: int, *, changes: int = CHANGES) -> Iterator[Mapping[str, Any]]:
     """The entries of so many runs, the flag changed after every ``changes`` of them."""
-    yield _flag(1, BEGIN, ON, OFF)
+    yield _changed(1, BEGIN, ON, OFF)
     for number in range(1, runs + 1):
         run = _run(number)
         ended = int(run.ended_at)
@@ -36,8 +53,8 @@ def entries(runs: int, *, changes: int = CHANGES) -> Iterator[Mapping[str, Any]]
         yield _review(run, number, ended).to_entry()
         if number % changes == 0:
             # The last one turns it on: the charts of a promotion are drawn.
-            yield _flag(2 * number, ended + 10, REVERTED, ON, by="train", action="revert")
-            yield _flag(2 * number + 1, ended + 20, ON, REVERTED)
+            yield _changed(2 * number, ended + 10, REVERTED, ON, by="train", action="revert")
+            yield _changed(2 * number + 1, ended + 20, ON, REVERTED)
 
 
 def view(runs: int, *, changes: int = CHANGES, watched: int = 200) -> HistoryView:
@@ -65,12 +82,9 @@ def _review(run: ProductionRun, number: int, at: int) -> Review:
                   reasons=(Reason(code, f"compile: {code}"),))  # fmt: skip
 
 
-def _flag(version: int, at: int, to: Flag, was: Flag, **more: Any) -> Mapping[str, Any]:
-    return {
-        "kind": "flag", "version": version, "at": at, "by": "evaluate", "action": "enable",
-        "reason": "proven", "trial": "t1", "change_id": f"c{version}", "decision_id": "d1",
-        "from": was.to_json(), "to": to.to_json(), "overrode": None, **more,
-    }  # fmt: skip
+def _changed(version: int, at: int, to: Flag, was: Flag, **more: Any) -> Mapping[str, Any]:
+    values = {"at": at, "from": was.to_json(), "change_id": f"c{version}", "decision_id": "d1"}
+    return flag(version, 0, to, **values, **more)
 
 
 def _evidence(past: WorkloadHistory, most: int) -> dict[str, Any] | None:
