@@ -100,9 +100,8 @@ class ArmPlan:
         """What the arm changes: ``one factor: compiler``, ``bundle of compiler and batch size``."""
         if not self.factors:
             return LABEL if self.name == BASELINE else "changes nothing"
-        if len(self.factors) == 1:
-            return f"one factor: {self.factors[0]}"
-        return f"bundle of {', '.join(self.factors[:-1])} and {self.factors[-1]}"
+        *others, last = self.factors
+        return f"bundle of {', '.join(others)} and {last}" if others else f"one factor: {last}"
 
     @property
     def shares_nodes(self) -> tuple[str, str, int, str, str | None, bool]:
@@ -269,9 +268,10 @@ def _why(arm: ArmPlan, arms: Sequence[ArmPlan]) -> str:
     origin = "named in the workload file: "
     if not arm.factors:
         return f"{origin}changes nothing, so its result should equal the baseline's"
-    if len(arm.factors) == 1:
-        return f"{origin}the {arm.factors[0]} alone, which isolates its effect"
-    mine = {key: value for key, value in arm.overrides.items() if key != FOLLOWS}.items()
+    factor, *others = arm.factors
+    if not others:
+        return f"{origin}the {factor} alone, which isolates its effect"
+    mine = arm.overrides.items()
     parts = [  # which make some of this arm's changes, and no further ones
         other.name
         for other in arms
