@@ -10,6 +10,7 @@ from compilegate.flags import may_release
 from compilegate.flags.backoff import Backoff
 
 ARN = "arn:aws:sagemaker:us-east-1:111122223333:training-job/cg-bert-docs-0mabc123-p0-r0"
+MODEL = "arn:aws:sagemaker:us-east-1:111122223333:model/bert-docs"
 HURRY = Backoff(seconds=0.0)
 
 
@@ -23,7 +24,7 @@ class Tags:
         return {"TrainingJobArn": ARN}
 
     def list_tags(self, *, ResourceArn: str, NextToken: str = "0") -> dict[str, Any]:  # noqa: N803
-        assert ARN == ResourceArn
+        assert ResourceArn in (ARN, MODEL)
         if self.error:
             raise self.error
         page = int(NextToken)
@@ -46,6 +47,7 @@ HELD = {"compilegate:release": "hold"}
         (ARN, [{"team": "search"}, HELD], False),  # on a later page
         (ARN.rpartition("/")[2], [HELD], False),  # by the job's name
         (ARN.rpartition("/")[2], [{"team": "search"}], True),
+        (MODEL, [{}], False),  # not for having no tags: it is no training job
     ],
 )  # fmt: skip
 def test_a_model_may_go_unless_a_tag_says_anything_but_released(
@@ -54,7 +56,8 @@ def test_a_model_may_go_unless_a_tag_says_anything_but_released(
     caplog.set_level("INFO", "compilegate.flags")
 
     assert may is may_release(job, client=Tags(*pages), backoff=HURRY)
-    assert may is ("is not released: compilegate:release is " not in caplog.text)
+    assert may is ("is not released" not in caplog.text)
+    assert ("compilegate:release is " in caplog.text) is (not may and job != MODEL)
 
 
 @pytest.mark.parametrize(
@@ -66,14 +69,3 @@ def test_what_cannot_be_read_is_not_released(job: str, caplog: pytest.LogCapture
     assert not may_release(job, client=client, backoff=HURRY)
     assert "is not released" in caplog.text
     assert ["compilegate.flags"] == [record.name for record in caplog.records]
-
-
-def test_a_resource_that_is_no_training_job_is_not_released_for_having_no_tags() -> None:
-    class Untagged:
-        def list_tags(self, **_: Any) -> dict[str, Any]:
-            return {"Tags": []}
-
-    model = "arn:aws:sagemaker:us-east-1:111122223333:model/bert-docs"
-
-    assert may_release(ARN, client=Untagged(), backoff=HURRY)
-    assert not may_release(model, client=Untagged(), backoff=HURRY)

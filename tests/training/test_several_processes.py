@@ -57,19 +57,16 @@ def test_a_progress_line_is_one_write_so_that_mpirun_tags_it_once(speaker):
     assert b"compilegate arm=a block=0 loss=1.5\n" == first
 
 
-@pytest.mark.parametrize("value", ["none", ""])
-def test_a_job_without_checkpoints_has_no_folder_for_them(value, monkeypatch, tmp_path):
-    (tmp_path / "none").mkdir()
+@pytest.mark.parametrize(("value", "named"), [("none", False), ("", False), ("kept", True)])
+def test_a_jobs_checkpoints_have_the_folder_that_is_named_or_none(
+    value, named, monkeypatch, tmp_path
+):
+    for name in ("none", "kept"):
+        (tmp_path / name).mkdir()
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COMPILEGATE_CHECKPOINT_DIR", value)
 
-    assert environment.checkpoint_folder() is None
-
-
-def test_a_job_with_checkpoints_has_the_folder_that_is_named(monkeypatch, tmp_path):
-    monkeypatch.setenv("COMPILEGATE_CHECKPOINT_DIR", str(tmp_path))
-
-    assert tmp_path.resolve() == environment.checkpoint_folder()
+    assert ((tmp_path / value).resolve() if named else None) == environment.checkpoint_folder()
 
 
 @pytest.fixture
