@@ -14,8 +14,8 @@ from compilegate.domain.expected import Key, Section
 from compilegate.domain.workload.file import parse_workload
 from compilegate.domain.workload.model import Workload
 from compilegate_init.schema import workload_schema
-from tests.domain.workload_strategies import FULL, faulty, places, sound
-from tests.fuzzing import at_most
+from tests.domain.workload_strategies import FULL, faulty, sound
+from tests.fuzzing import at_most, places
 from tools.docs.generated import SCHEMA, schema_text
 
 SCHEMA_DOCUMENT = workload_schema()
