@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from compilegate.domain.flag import Flag
-from compilegate.domain.fleet.row import NEEDS, PHASES, Need, Row
-from compilegate.domain.production.history import history
+from compilegate.domain.fleet.row import NEEDS, PHASES, DayOfRuns, Need, Row
+from compilegate.domain.production.history import DAY_SECONDS, history
 from compilegate.domain.records import LedgerRecord
 from compilegate.domain.records.flags import FlagVersion
 from compilegate.domain.records.production import (
@@ -175,3 +175,23 @@ def test_what_needs_a_person_and_since_when(records, lock, needs):
 
     assert [Need(*need) for need in needs] == [*found.needs]
     assert {need.code for need in found.needs} <= {*NEEDS}
+
+
+ROW = Row(
+    workload="bert-docs",
+    days=(DayOfRuns(20_717, 3, 1), DayOfRuns(20_716, 2, 2)),
+    needs=(Need("stale", 1_790_000_000), Need("failed", 1_790_000_200)),
+)
+
+
+def test_a_week_is_today_and_the_six_days_before():
+    today = 20_717 * DAY_SECONDS
+
+    assert (5, 3) == ROW.week(today) == ROW.week(today + 6 * DAY_SECONDS - 1)
+    assert (3, 1) == ROW.week(today + 6 * DAY_SECONDS)
+    assert (0, 0) == ROW.week(today + 7 * DAY_SECONDS)
+
+
+def test_a_need_is_due_from_its_time_on():
+    assert ["stale"] == [need.code for need in ROW.due(1_790_000_199)]
+    assert ["stale", "failed"] == [need.code for need in ROW.due(1_790_000_200)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,16 +12,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compilegate.domain.production.history import WorkloadHistory, history
-from compilegate.domain.records import ledger
+from compilegate.domain.errors import InvalidInputError, UnreadableRecordError
+from compilegate.domain.production.history import (
+    WorkloadHistory,
+    answer_words,
+    check_answer,
+    history,
+)
+from compilegate.domain.records import RESTORE, ledger
 from compilegate.domain.records.flags import FlagVersion
-from compilegate.domain.records.ledger import UnknownRecord
+from compilegate.domain.records.ledger import DamagedRecord, UnknownRecord
 from compilegate.domain.records.production import (
     BegunRun,
     CanaryRound,
     ProductionRun,
     RegistrationChange,
+    Review,
 )
+from compilegate.domain.records.trials import ApprovalAnswer
 
 # Ledgers as they are stored from release 0.2.0 on, by sort key; one workload each.
 LEDGERS: Mapping[str, Mapping[str, Any]] = json.loads(
@@ -115,3 +124,80 @@ def test_a_workload_is_retired_by_its_latest_registration(active, retired):
     ]
 
     assert retired == history(changes[::-1]).is_retired
+
+
+# A damaged entry is named and kept; the others are read, but nothing is guessed.
+
+
+ONE_OF_EACH = {entry["kind"]: entry for entry in ENTRIES}
+WRONG = [None, "x", [], 10**400, float("nan"), 1e300]
+OTHERS = list(ONE_OF_EACH.values())
+
+
+@pytest.mark.parametrize("kind", ONE_OF_EACH)
+def test_an_entry_with_one_key_lost_or_wrong_is_read_or_named(kind):
+    entry = ONE_OF_EACH[kind]
+    for key in entry.keys() - {"kind"}:
+        lost = {name: value for name, value in entry.items() if name != key}
+        for damaged in (lost, *({**entry, key: value} for value in WRONG)):
+            past = history([*OTHERS, damaged])
+            assert len(past.records) >= len(OTHERS)
+            for record in past.damaged:
+                assert repr(kind) in record.problem
+                assert len(record.problem) < 1500
+
+
+def test_the_run_that_cannot_be_read_is_missing_and_the_others_are_there():
+    run = {**ONE_OF_EACH["run"], "at": 5}
+    damaged = {key: value for key, value in run.items() if key != "arm"}
+    past = history([run, damaged])
+
+    assert (1, [True]) == (
+        len(past.runs),
+        ["arm is missing" in one.problem for one in past.damaged],
+    )
+    assert damaged == past.damaged[0].to_entry()
+
+
+@pytest.mark.parametrize("change", [{"to": "{"}, {"version": "x"}, {"to": None}, {"by": 5}])
+def test_a_flag_is_not_taken_from_an_earlier_version_than_the_damaged_one(change):
+    flag = ONE_OF_EACH["flag"]
+    past = history([flag, {**flag, "version": flag["version"] + 1, **change}])
+
+    with pytest.raises(UnreadableRecordError, match="'flag'") as raised:
+        past.flag  # noqa: B018
+    assert RESTORE == raised.value.fix
+
+
+def test_a_record_read_for_itself_says_what_is_wrong():
+    with pytest.raises(UnreadableRecordError, match=r"kind 'review'.*damaged.*Fix: "):
+        Review.from_entry({"kind": "review", "at": 5})
+    assert isinstance(ledger.read({"kind": "review"}), DamagedRecord)
+
+
+# Answers to a question for approval, and those that contradict.
+
+
+YES = ApprovalAnswer(3, "t1", "human:ana", approved=True, reason="looks good")
+NO = replace(YES, approved=False, reason="not before the release")
+
+
+def test_repeating_an_answer_is_no_contradiction():
+    check_answer(YES, approved=True, workload="bert-docs", stage="prod")
+    check_answer(NO, approved=False, workload="bert-docs", stage="prod")
+
+
+@pytest.mark.parametrize(
+    ("answer", "command"), [(YES, "flag revert bert-docs"), (NO, "flag set bert-docs")]
+)
+def test_the_other_answer_is_refused_with_the_command_that_overrides_it(answer, command):
+    with pytest.raises(InvalidInputError) as refused:
+        check_answer(answer, approved=not answer.approved, workload="bert-docs", stage="prod")
+
+    assert answer_words(answer) in str(refused.value)
+    assert answer.reason in str(refused.value)
+    assert command in str(refused.value)
+
+
+def test_an_answer_names_the_person():
+    assert ("approved by ana", "not approved by ana") == (answer_words(YES), answer_words(NO))

@@ -8,8 +8,23 @@ from typing import Any
 import pytest
 
 from compilegate.domain.decision import CANARY, SHADOW
-from compilegate.domain.trial.plan import QualityMode, read_plan
+from compilegate.domain.errors import InvalidInputError
+from compilegate.domain.flag import OFF, Flag
+from compilegate.domain.production.history import DAY_SECONDS
+from compilegate.domain.records.flags import FlagVersion
+from compilegate.domain.records.trials import TrialDecided
+from compilegate.domain.trial.plan import (
+    PlannedCandidate,
+    QualityMode,
+    RecordedPlan,
+    candidate_named,
+    cooling_down,
+    planned_candidates,
+    read_plan,
+)
+from compilegate.domain.workload.model import BASELINE
 from compilegate.usecases.reports import silent_arms
+from tests.domain.production.run_builder import BEGIN
 from tests.domain.trial.plans import arm, plan
 
 
@@ -70,3 +85,114 @@ def test_an_arm_of_which_three_jobs_left_nothing_is_given_up():
 )
 def test_evidence_that_cannot_be_read_gives_up_no_arm(evidence):
     assert {} == silent_arms(evidence)
+
+
+# Candidates that a person may turn on: those that decided trials have planned.
+
+
+def decided(
+    trial: str, at: int, verdict: str = "promote", candidate: str = "compile"
+) -> TrialDecided:
+    return TrialDecided(at, trial, verdict, f"{trial}/decision.json", f"d-{trial}", candidate)
+
+
+def candidates(*planned: tuple[TrialDecided, RecordedPlan]) -> dict[str, PlannedCandidate]:
+    return planned_candidates("bert-docs", planned)
+
+
+def plan_of(**overrides: object) -> RecordedPlan:
+    arms = (arm(BASELINE, role="baseline"), arm("compile", overrides=overrides, batch_size=16))
+    return replace(plan(), arms=arms)
+
+
+def test_neither_the_baseline_nor_a_control_is_a_candidate():
+    arms = (arm(BASELINE, role="baseline"), arm("compile"), arm("compile-control"))
+
+    assert ["compile"] == list(candidates((decided("t1", 1), replace(plan(), arms=arms))))
+
+
+def test_of_several_trials_the_newest_counts_in_whatever_order_they_are_read():
+    old = decided("t1", 1), plan_of()
+    new = decided("t2", 2, verdict="stay_off"), plan_of(batch_size=16)
+    one, other = candidates(old, new)["compile"], candidates(new, old)["compile"]
+
+    assert one == other
+    assert ("t2", "stay_off", False) == (one.trial, one.verdict, one.proven)
+    assert {"batch_size": 16, "learning_rate": 0.1} == one.flag.overrides
+    assert ("probation", "compile", "d-t2") == (
+        one.flag.state, one.flag.candidate, one.flag.decision_id,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("verdict", "candidate", "proven"),
+    [("promote", "compile", True), ("promote", "other", False), ("inconclusive", "compile", False)],
+)
+def test_a_candidate_is_proven_where_its_own_trial_promoted_it(verdict, candidate, proven):
+    known = candidates((decided("t1", 1, verdict, candidate), plan_of()))
+
+    assert proven is known["compile"].proven
+
+
+def test_a_candidate_names_the_records_of_its_trial():
+    details = candidates((decided("t1", 1), plan_of()))["compile"].details
+
+    assert ("t1", "t1/decision.json") == (details["trial"], details["decision_key"])
+    assert "t1/evidence.json" in details["evidence_key"]
+
+
+def test_a_candidate_that_was_never_planned_is_refused_with_those_that_were():
+    planned = candidates((decided("t1", 1), plan_of()))
+
+    assert planned["compile"] is candidate_named("compile", planned, "bert-docs")
+    with pytest.raises(InvalidInputError, match="Fix: use one of compile"):
+        candidate_named("compil", planned, "bert-docs")
+    with pytest.raises(InvalidInputError, match="run a trial of bert-docs first"):
+        candidate_named("compile", {}, "bert-docs")
+
+
+# How long no trial starts after a revert.
+
+
+def promoted(at: int) -> FlagVersion:
+    flag = Flag(True, "probation", "compile", {"compiler": "torch_compile"}, "d1")
+    return FlagVersion(1, at, "c", "evaluate", "enable", "r", flag.to_json())
+
+
+def reverted(by: str = "train", action: str = "revert", at: int = BEGIN) -> FlagVersion:
+    return FlagVersion(1, at, "c", by, action, "accuracy fell by 0.04.", OFF.to_json())
+
+
+@pytest.mark.parametrize(
+    ("days", "after", "waits"),
+    [(14, 13.99, True), (14, 14, False), (0, 0, False), (0.5, 0.4, True)],
+)
+def test_no_trial_starts_for_some_days_after_a_revert(days, after, *, waits):
+    now = BEGIN + round(after * DAY_SECONDS)
+    history = [
+        promoted(BEGIN - 90 * DAY_SECONDS), reverted(at=BEGIN - 60 * DAY_SECONDS),
+        promoted(BEGIN - 30 * DAY_SECONDS), reverted(),
+    ]  # fmt: skip
+    reason = cooling_down(history, days, now=now, workload="bert-docs")
+
+    assert waits == (reason is not None)
+    if reason is not None:
+        assert reason.code == "cooling_down"
+        assert "(accuracy fell by 0.04);" in reason.message
+        assert "compilegate flag revert bert-docs" in reason.fix
+
+
+@pytest.mark.parametrize(
+    "history",
+    [
+        [],
+        [reverted("evaluate", "disable")],
+        [reverted(), reverted("human:ann", "revert", BEGIN + 60)],
+        [reverted(), reverted("human:ann", "set", BEGIN + 60)],
+        [reverted("human:ann", "revert")],
+        [reverted("train", "stale")],
+    ],
+    ids=["never", "a trial's no", "reverted by a person", "set by a person", "by hand", "stale"],
+)
+def test_nothing_else_makes_a_trial_wait(history):
+    assert None is cooling_down(history, 14, now=BEGIN + DAY_SECONDS, workload="bert-docs")
