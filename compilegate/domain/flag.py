@@ -11,7 +11,6 @@ from typing import Any
 from compilegate.domain.errors import InvalidEvidenceError, InvalidInputError
 from compilegate.domain.expected import Form
 from compilegate.domain.fields import Fields
-from compilegate.domain.optional import map_optional
 from compilegate.domain.outside import once
 
 STATES = ("off", "probation", "permanent", "reverted", "stale")
@@ -70,7 +69,10 @@ class Flag:
     compile_bundle: CompileBundle | None = None
 
     def to_json(self) -> str:
-        """The parameter's value; raises InvalidInputError above 4 KB."""
+        """The parameter's value; raises InvalidInputError above 4 KB.
+
+        Where there is no room for the compile bundle, it is left out.
+        """
         document = {"schema": 1, **asdict(self)}
         if self.holdback is None:
             del document["holdback"]
@@ -79,6 +81,8 @@ class Flag:
                 del document[name]
         text = json.dumps(document, sort_keys=True)
         if len(text.encode()) > MAX_BYTES:
+            if self.compile_bundle:
+                return replace(self, compile_bundle=None).to_json()
             raise InvalidInputError(
                 f"is larger than {MAX_BYTES} bytes", field="overrides", fix="change fewer keys"
             )
@@ -86,16 +90,6 @@ class Flag:
 
 
 OFF = Flag(enabled=False, state="off")
-
-
-def with_bundle(flag: Flag, bundle: CompileBundle | None) -> Flag:
-    """The flag with the bundle, without it where the parameter would not hold both."""
-    named = replace(flag, compile_bundle=bundle)
-    try:
-        named.to_json()
-    except InvalidInputError:
-        return flag
-    return named
 
 
 def parse_flag(text: str | None) -> Flag:
@@ -113,6 +107,7 @@ def parse_flag(text: str | None) -> Flag:
     enabled, state = fields.flag("enabled"), fields.choice("state", STATES)
     if enabled and state in NEVER_ON:
         raise fields.wrong("state", "is of a flag that is off, and it is on", FIX)
+    bundle = fields.optional_section("compile_bundle")
     return Flag(
         enabled=enabled,
         state=state,
@@ -129,10 +124,9 @@ def parse_flag(text: str | None) -> Flag:
             )
             for layer in fields.sections("layers")
         ),
-        compile_bundle=map_optional(
-            fields.optional_section("compile_bundle"),
-            lambda bundle: CompileBundle(
-                place=bundle.text("place"), sha256=bundle.text("sha256", form=DIGEST)
-            ),
-        ),
+        compile_bundle=CompileBundle(
+            place=bundle.text("place"), sha256=bundle.text("sha256", form=DIGEST)
+        )
+        if bundle
+        else None,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -14,7 +15,6 @@ from compilegate.domain.flag import (
     CompileBundle,
     Flag,
     parse_flag,
-    with_bundle,
 )
 
 
@@ -88,7 +88,7 @@ BUNDLE = CompileBundle("compile-cache/bert-docs/bundles/" + "a" * 64 + ".json", 
 
 
 def test_a_bundle_reads_back_as_itself_and_is_left_out_where_there_is_none():
-    flag = with_bundle(Flag(True, "probation", "compile"), BUNDLE)
+    flag = Flag(True, "probation", "compile", compile_bundle=BUNDLE)
 
     assert flag == parse_flag(flag.to_json())
     assert "compile_bundle" not in json.loads(OFF.to_json())
@@ -114,4 +114,4 @@ def test_a_flag_that_has_no_room_for_a_bundle_goes_without():
     room = MAX_BYTES - len(Flag(True, "probation", "compile").to_json()) - 100
     full = Flag(True, "probation", "compile", {"image": "i" * room})
 
-    assert full == with_bundle(full, BUNDLE)
+    assert full == parse_flag(replace(full, compile_bundle=BUNDLE).to_json())

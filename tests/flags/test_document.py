@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -170,7 +171,7 @@ def test_the_words_are_the_deployment_s() -> None:
 def test_a_flag_that_names_a_bundle_is_read_as_one_without():
     bundle = deployed.CompileBundle(f"compile-cache/x/bundles/{'a' * 64}.json", "a" * 64)
     plain = deployed.Flag(True, "probation", "compile", {"compiler": "torch_compile"}, "d1")
-    named = deployed.with_bundle(plain, bundle)
+    named = replace(plain, compile_bundle=bundle)
 
     assert "compile_bundle" in json.loads(named.to_json())
     assert document.read(plain.to_json()) == document.read(named.to_json())

@@ -202,14 +202,23 @@ def test_a_bundle_that_was_made_for_something_else_is_stale_and_says_in_what(tor
     assert [] == torch.loaded
 
 
+def test_a_manifest_of_another_schema_is_stale(torch, place):
+    manifest = json.dumps({"schema": compile_bundle.SCHEMA + 1}).encode()
+    digest = hashlib.sha256(manifest).hexdigest()
+    place.mkdir(parents=True)
+    (place / f"{digest}.json").write_bytes(manifest)
+
+    assert "stale" == restored(digest)["state"]
+
+
 def refuse(_data):
     raise OSError(30, "Read-only file system")
 
 
-@pytest.mark.parametrize("load", [refuse, lambda _: None])
+@pytest.mark.parametrize("load", [refuse, lambda _: None, None])
 def test_what_cannot_be_loaded_leaves_the_cache_as_it_was(torch, load):
     digest = compile_bundle.save(ONE, PURPOSE)["sha256"]
-    torch.compiler.load_cache_artifacts = load
+    torch.compiler.load_cache_artifacts = load  # None: as where PyTorch has no such function
 
     assert "rank_failed" == restored(digest)["state"]
     assert torch.local == os.environ[compile_cache.LOCAL]
@@ -381,14 +390,18 @@ def flag_of(cold, **more):
 @pytest.mark.training
 def test_production_starts_warm_also_where_a_rank_comes_late(trained):
     machines, cold, processes = trained
+    before = {path.name: path.stat().st_ino for path in machines.bundles.iterdir()}
     warm = machines.run(flag_of(cold, TEST_RANK=f"{processes - 1}:late"), processes=processes)
     document = warm["compile_bundle"]
+    after = {path.name: path.stat().st_ino for path in machines.bundles.iterdir()}
 
     assert 0 == cold["compiler"]["cache_hits"] < cold["compiler"]["cache_misses"]
     assert ("restored", processes) == (document["state"], document["restored"])
     assert 0 == document["cache_misses"] < document["cache_hits"]
     assert warm["compiler"]["compile_seconds"] < cold["compiler"]["compile_seconds"]
     assert cold["loss_curve"] == warm["loss_curve"]
+    assert before.keys() == after.keys()  # it leaves none of its own
+    assert all(before[name] != after[name] for name in before)  # in use: written anew
 
 
 @pytest.mark.training

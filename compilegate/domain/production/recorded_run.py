@@ -18,16 +18,16 @@ from compilegate.domain.failures import IN_PROGRESS, Ending, JobEnd, explain, jo
 from compilegate.domain.production import attempts
 from compilegate.domain.production.history import DAY_SECONDS, WorkloadHistory
 from compilegate.domain.production.job import RunJobs
-from compilegate.domain.production.savings import failed
+from compilegate.domain.production.savings import RESTORED, failed
 from compilegate.domain.records.production import BegunRun, CapacityWait, ProductionRun
 from compilegate.domain.workload.model import BASELINE, Workload
 
 TIMEOUT = "States.Timeout"
 # Status of a run that gave up waiting for capacity, beside SageMaker's own.
 NOT_RUN = "NotRun"
-# What came of the bundle of compiled code that a job was to restore
-# (training/compilegate_runtime/compile_bundle.py); the last where its record does not say.
-RESTORED, NOT_RECORDED = "restored", "not_recorded"
+# What came of the bundle of compiled code that a job was to restore, and where its record does not
+# say.
+NOT_RECORDED = "not_recorded"
 BUNDLE_STATES = (RESTORED, "absent", "mismatch", "stale", "rank_failed", "pending")
 # What the TRAIN machine does next.
 REVIEW, RERUN, WAIT, FAILED, END = "review", "rerun", "wait", "failed", "end"

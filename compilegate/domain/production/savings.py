@@ -28,6 +28,9 @@ from compilegate.domain.production.ratio import NORMAL_QUANTILE, Point, Ratio, r
 from compilegate.domain.records.production import ProductionRun
 from compilegate.domain.workload.model import BASELINE
 
+# Of what came of a bundle of compiled code (training/compilegate_runtime/compile_bundle.py).
+RESTORED = "restored"
+
 # What a production run recorded of itself, by the ledger's entry of any release.
 
 
@@ -69,6 +72,15 @@ def failed(run: ProductionRun) -> bool:
 def problem_of(run: ProductionRun) -> str:
     """What went wrong with it, without a dot at the end; empty where nothing did."""
     return str(run.reason or run.result.get("reason") or "").rstrip(".")
+
+
+def compiled_anew(run: ProductionRun) -> str | None:
+    """Why it did not restore the bundle of compiled code that its flag names; None where it did.
+
+    None as well without a bundle. That time is paid for, and says nothing of the candidate.
+    """
+    state = run.details.get("compile_bundle", {}).get("state")
+    return None if state == RESTORED else state
 
 
 def _figure(value: Any) -> float | None:

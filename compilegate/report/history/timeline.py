@@ -16,9 +16,13 @@ from compilegate.domain.decision import Verdict
 from compilegate.domain.judging.monitor import FIRST, LAST
 from compilegate.domain.optional import without_none
 from compilegate.domain.production.begin import PROBLEMS
-from compilegate.domain.production.recorded_run import RESTORED
 from compilegate.domain.production.review import SLOWER
-from compilegate.domain.production.savings import failed, problem_of, wall_seconds_of
+from compilegate.domain.production.savings import (
+    compiled_anew,
+    failed,
+    problem_of,
+    wall_seconds_of,
+)
 from compilegate.domain.reasons import advice
 from compilegate.domain.records.flags import HUMAN, FlagVersion
 from compilegate.domain.records.ledger import DamagedRecord, Record, Unlocked
@@ -186,20 +190,19 @@ def _or_plain(what: str, otherwise: str) -> str:
 
 def _ended(view: HistoryView, run: ProductionRun) -> Event:
     place, fault, bad = view.places[run.job], view.fault_of(run), failed(run)
-    scheduled, bundle = (run.details.get(key) for key in ("scheduled", "compile_bundle"))
-    state = bundle["state"] if bundle else RESTORED
+    scheduled, cold = run.details.get("scheduled"), compiled_anew(run)
     sound = run.finished and run.counts and not run.confirm and fault is None
     event = _event(
         view, run, "run_failed" if bad else "run", number=place, why=run_reason(run.why),
         metric=view.metric, value=view.reached(run), wall=wall_seconds_of(run), usd=run.usd,
         fault=fault, team=run.launched_by == TEAM,
         checks=run.confirm, problem=problem_of(run), no_evidence=not run.counts,
-        cold=state if state != RESTORED else None,
+        cold=cold,
         due=bare_minute(datetime.fromisoformat(scheduled).timestamp()) if scheduled else None,
     )  # fmt: skip
     return replace(
         event, place=float(place),
-        quiet=sound and run.why in UNEVENTFUL and run.launched_by != TEAM and state == RESTORED,
+        quiet=sound and run.why in UNEVENTFUL and run.launched_by != TEAM and not cold,
     )  # fmt: skip
 
 

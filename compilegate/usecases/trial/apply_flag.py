@@ -12,7 +12,7 @@ from typing import Any
 from compilegate.domain.codec import write
 from compilegate.domain.decision import Decision, FlagAction, Verdict
 from compilegate.domain.errors import InvalidEvidenceError, NotFoundError
-from compilegate.domain.flag import Flag, Layer, with_bundle
+from compilegate.domain.flag import Flag, Layer
 from compilegate.domain.flag_change import EVALUATE
 from compilegate.domain.judging.evidence_file import read_evidence, recorded_spend
 from compilegate.domain.judging.whole_job import measured_spreads
@@ -149,11 +149,12 @@ def _decided_flag(decision: Decision, trial: Trial, services: Services) -> Flag:
     evidence = find_record(services.store, trial, "evidence") or {}
     bundle = saved_bundle(evidence, name, trial.workload)
     flag, gain = promoted(plan.arm(name), plan.baseline, decision_id=decided), decision.layer
+    flag = replace(flag, compile_bundle=bundle)
     if not (plan.stands_on and gain and decision.speedup):
-        return with_bundle(flag, bundle)
+        return flag
     below = flag_versions(trial.workload, services)[plan.stands_on - 1].flag
     # What one candidate alone has gained, as this trial has measured it.
     alone = decision.speedup.estimate / gain.estimate
     first = Layer(gain.on, below.decision_id or decided, round(alone, SIGNIFICANT))
     layer = Layer(name, decided, round(gain.estimate, SIGNIFICANT))
-    return with_bundle(replace(flag, layers=(*(below.layers or (first,)), layer)), bundle)
+    return replace(flag, layers=(*(below.layers or (first,)), layer))

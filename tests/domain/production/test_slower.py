@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -110,3 +111,13 @@ def test_a_run_is_compared_with_those_of_four_weeks_around_it(weeks, counts):
     other[8 - weeks] = production_run(7 * (8 - weeks), wall_seconds=2 * WALL)
 
     assert counts is (sum_of(made) != sum_of(other))
+
+
+def test_a_run_that_compiled_what_it_was_to_restore_says_nothing_of_the_speed_up():
+    made = runs("cccccccccbccc")
+    cold = {"compile_bundle": {"sha256": "a" * 64, "state": "absent"}}
+    slow = replace(made[8], details=cold, result={**made[8].result, "wall_seconds": 9 * WALL})
+    warm = {"compile_bundle": {"sha256": "a" * 64, "state": "restored"}}
+
+    assert sum_of([*made[:8], *made[9:]]) == sum_of([*made[:8], slow, *made[9:]])
+    assert sum_of(made) == sum_of([replace(one, details=warm) for one in made])
