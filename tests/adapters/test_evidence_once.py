@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import boto3
 import pytest
-from moto import mock_aws
 
 from compilegate.adapters.stores import S3Store
 from compilegate.domain.errors import NotFoundError, OverwrittenEvidenceError
@@ -17,17 +15,12 @@ URI = f"s3://data/{KEY}"
 
 
 @pytest.fixture
-def s3() -> Iterator[Any]:
-    with mock_aws():
-        client = boto3.client(
-            "s3", region_name="us-east-1", aws_access_key_id="a", aws_secret_access_key="b"
-        )
-        for bucket in ("data", "team"):
-            client.create_bucket(Bucket=bucket)
-            client.put_bucket_versioning(
-                Bucket=bucket, VersioningConfiguration={"Status": "Enabled"}
-            )
-        yield client
+def s3(aws: None) -> Any:
+    client = boto3.client("s3")
+    for bucket in ("data", "team"):
+        client.create_bucket(Bucket=bucket)
+        client.put_bucket_versioning(Bucket=bucket, VersioningConfiguration={"Status": "Enabled"})
+    return client
 
 
 def test_an_output_that_was_written_once_is_read_with_its_identity(s3: Any) -> None:

@@ -10,7 +10,6 @@ import boto3
 import pytest
 from botocore.exceptions import ClientError
 from botocore.stub import Stubber
-from moto import mock_aws
 
 from compilegate.adapters.sagemaker import LOG_GROUP, CloudWatchTrainingLogs, JobLogs
 from compilegate.adapters.state_machines import StepFunctions, StepFunctionsExecutions
@@ -18,16 +17,6 @@ from compilegate.domain.errors import NotFoundError
 from compilegate.domain.production.orphans import FORGOTTEN, NOT_ENDED, ExecutionEnd
 
 EXECUTION = "arn:aws:states:us-east-1:123456789012:execution:compilegate-prod-evaluate:w-0mabc123"
-
-
-@pytest.fixture
-def aws(monkeypatch):
-    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-        monkeypatch.setenv(name, "testing")
-    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
-    monkeypatch.delenv("AWS_ENDPOINT_URL", raising=False)
-    with mock_aws():
-        yield
 
 
 def test_executions_are_started_listed_described_and_stopped_and_end_once(aws):

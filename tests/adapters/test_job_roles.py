@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import boto3
 import pytest
 from botocore.exceptions import ClientError
-from moto import mock_aws
 
 from compilegate.adapters.sagemaker import ForeignRoleError, IamJobRoles
 from compilegate.ports import Settings
@@ -23,11 +21,8 @@ POLICY = json.dumps({"Version": "2012-10-17", "Statement": [STATEMENT]})
 
 
 @pytest.fixture
-def iam() -> Iterator[Any]:
-    with mock_aws():
-        yield boto3.client(
-            "iam", region_name="us-east-1", aws_access_key_id="a", aws_secret_access_key="b"
-        )
+def iam(aws: None) -> Any:
+    return boto3.client("iam")
 
 
 def policy(iam: Any, name: str = "jobs") -> str:

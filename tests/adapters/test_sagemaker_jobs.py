@@ -8,7 +8,6 @@ from typing import Any
 import boto3
 import pytest
 from botocore.exceptions import ClientError
-from moto import mock_aws
 
 from compilegate.adapters.sagemaker import SageMakerJobs
 from compilegate.domain.errors import NotFoundError
@@ -65,26 +64,20 @@ def test_of_many_names_those_are_described_that_there_are() -> None:
     assert ["nightly"] == list(jobs.describe_all([*names, "nightly"]))
 
 
-def test_tags_are_read_by_key_whatever_the_page(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "testing")
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "testing")
-    monkeypatch.delenv("AWS_ENDPOINT_URL", raising=False)
-    with mock_aws():
-        sagemaker = boto3.client("sagemaker", region_name="us-east-1")
-        tags = {f"key-{number}": str(number) for number in range(49)}
-        sagemaker.create_training_job(
-            TrainingJobName="nightly",
-            RoleArn="arn:aws:iam::123456789012:role/training",
-            AlgorithmSpecification={"TrainingImage": "i", "TrainingInputMode": "File"},
-            OutputDataConfig={"S3OutputPath": "s3://b/o"},
-            ResourceConfig={
-                "InstanceType": "ml.g5.xlarge", "InstanceCount": 1, "VolumeSizeInGB": 1,
-            },
-            StoppingCondition={"MaxRuntimeInSeconds": 60},
-            Tags=[{"Key": key, "Value": value} for key, value in tags.items()],
-        )  # fmt: skip
+def test_tags_are_read_by_key_whatever_the_page(aws: None) -> None:
+    sagemaker = boto3.client("sagemaker")
+    tags = {f"key-{number}": str(number) for number in range(49)}
+    sagemaker.create_training_job(
+        TrainingJobName="nightly",
+        RoleArn="arn:aws:iam::123456789012:role/training",
+        AlgorithmSpecification={"TrainingImage": "i", "TrainingInputMode": "File"},
+        OutputDataConfig={"S3OutputPath": "s3://b/o"},
+        ResourceConfig={"InstanceType": "ml.g5.xlarge", "InstanceCount": 1, "VolumeSizeInGB": 1},
+        StoppingCondition={"MaxRuntimeInSeconds": 60},
+        Tags=[{"Key": key, "Value": value} for key, value in tags.items()],
+    )
 
-        assert tags == SageMakerJobs(sagemaker).tags("nightly")
+    assert tags == SageMakerJobs(sagemaker).tags("nightly")
 
 
 class OneJob:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
 import boto3
 import pytest
 from botocore.exceptions import ClientError
-from moto import mock_aws
 
 from compilegate.adapters.state_machines import SOON_SECONDS, EventBridgeSchedules, first_time
 
@@ -21,14 +19,10 @@ NIGHTLY, WEEKLY = "cron(0 3 * * ? *)", "cron(0 3 ? * SUN *)"
 
 
 @pytest.fixture
-def scheduler(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"):
-        monkeypatch.setenv(name, "testing")
-    monkeypatch.delenv("AWS_ENDPOINT_URL", raising=False)
-    with mock_aws():
-        client = boto3.client("scheduler", region_name="us-east-1")
-        client.create_schedule_group(Name=GROUP)
-        yield client
+def scheduler(aws: None) -> Any:
+    client = boto3.client("scheduler")
+    client.create_schedule_group(Name=GROUP)
+    return client
 
 
 def schedules(scheduler: Any) -> EventBridgeSchedules:

@@ -6,7 +6,6 @@ import json
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import Any
 
 from compilegate.adapters.workload_files import make_bundle
@@ -131,8 +130,3 @@ class Promoted(Production):
 
     def flag(self) -> dict:
         return self.running.flag()
-
-
-def iso(seconds: float) -> str:
-    """An ISO time in UTC."""
-    return datetime.fromtimestamp(seconds, tz=UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 import uuid
 
 import pytest
@@ -11,7 +10,7 @@ import pytest
 from compilegate.domain import naming
 from distributions.localcloud.tests.failures import Failure, inject
 from distributions.localcloud.tests.helpers import eventually, jobs_named
-from tests.e2e.production import Production, iso
+from tests.e2e.production import Production
 
 pytestmark = pytest.mark.e2e
 
@@ -118,16 +117,6 @@ def test_a_candidate_that_crashes_is_recorded_and_the_run_still_has_its_model(pr
     assert crashed.run == again.run
 
 
-def test_a_treatment_that_was_not_applied_is_recorded_and_run_again(production):
-    workload = production(unapplied="compile")
-    workload.promote()
-    workload.run()
-
-    untreated, again = workload.runs()
-    assert ("compile", False) == (untreated.arm, untreated.result["applied"])
-    assert ("baseline", "rerun") == (again.arm, again.why)
-
-
 def test_a_baseline_that_crashes_is_notified_and_not_run_again(production):
     workload = production(crash="baseline")
 
@@ -136,17 +125,6 @@ def test_a_baseline_that_crashes_is_notified_and_not_run_again(production):
     assert "FAILED" == ended["status"]
     assert "CUDA out of memory" in ended["cause"]
     assert [("baseline", False, True)] == [(r.arm, r.finished, r.counts) for r in workload.runs()]
-
-
-def test_two_executions_of_one_scheduled_time_are_one_run(production):
-    workload = production()
-    at = iso(time.time())
-
-    first, second = workload.start(scheduled=at), workload.start(scheduled=at)
-    outputs = [workload.wait(first)["output"], workload.wait(second)["output"]]
-
-    assert 1 == len([output for output in outputs if output.get("duplicate")])
-    assert 1 == len(workload.runs())
 
 
 def test_a_stopped_job_stays_stopped_and_is_no_evidence(production, app):

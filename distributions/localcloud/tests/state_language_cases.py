@@ -48,34 +48,6 @@ class Case:
     output: Any
 
 
-INTRINSICS = {
-    "format": ("States.Format('x-{}', $.n)", "x-5"),
-    "array": ("States.Array(1, $.n)", [1, 5]),
-    "add": ("States.MathAdd($.n, 2)", 7),
-    "merge": ("States.JsonMerge($.o, $.p, false)", {"x": 1, "y": 2}),
-    "parse": ("States.StringToJson('{\"q\":1}')", {"q": 1}),
-    "item": ("States.ArrayGetItem(States.Array(1, 2, 3), 1)", 2),
-    "encode": ("States.Base64Encode('hi')", "aGk="),
-    "text": ("States.JsonToString($.o)", '{"x":1}'),
-    "partition": ("States.ArrayPartition(States.Array(1, 2, 3), 2)", [[1, 2], [3]]),
-    "range": ("States.ArrayRange(1, 9, 2)", [1, 3, 5, 7, 9]),
-    "split": ("States.StringSplit('a,b', ',')", ["a", "b"]),
-    "contains": ("States.ArrayContains(States.Array(1, 2), 2)", True),
-    "unique": ("States.ArrayUnique(States.Array(1, 1))", [1]),
-    "length": ("States.ArrayLength(States.Array(1, 1))", 2),
-}
-SHA256_OF_A = "ca978112ca1bbdcafac231b39a23dc4da786eff8147c4e72b9807785afee48bb"
-JSONATA = {
-    "double": ("{% $states.input.n * 2 %}", 8),
-    "sum": ("{% $sum($states.input.l.v) %}", 4),
-    "sorted": ("{% $sort($states.input.l, function($a,$b){$a.v < $b.v})[0].k %}", "b"),
-    "range": ("{% $range(1,5,2) %}", [1, 3, 5]),
-    "largest of what is there": ("{% $max([$states.input.n, $states.input.missing]) %}", 4),
-    "partition": ("{% $partition([1,2,3],2) %}", [[1, 2], [3]]),
-    "parse": ("{% $parse('{\"q\":1}') %}", {"q": 1}),
-    "hash": ("{% $hash('a','SHA-256') %}", SHA256_OF_A),
-    "literal": ("text", "text"),
-}
 CHOICE = {
     "Type": "Choice", "Default": "N",
     "Choices": [
@@ -91,14 +63,6 @@ OBJECT = {"Bucket": BUCKET, "Key": "c.json"}
 
 CASES = [
     Case(
-        "intrinsic functions",
-        single_state(
-            "Pass", Parameters={f"{name}.$": text for name, (text, _) in INTRINSICS.items()}
-        ),
-        {"n": 5, "o": {"x": 1}, "p": {"y": 2}},
-        {name: value for name, (_, value) in INTRINSICS.items()},
-    ),
-    Case(
         "variables in JSONPath",
         chain(
             A=passing(Assign={"v.$": "$.n", "w": "literal"}),
@@ -106,12 +70,6 @@ CASES = [
         ),
         {"n": 3},
         {"v": 3, "w": "literal"},
-    ),
-    Case(
-        "JSONata output",
-        jsonata(single_state("Pass", Output={name: text for name, (text, _) in JSONATA.items()})),
-        {"n": 4, "l": [{"k": "a", "v": 1}, {"k": "b", "v": 3}]},
-        {name: value for name, (_, value) in JSONATA.items()},
     ),
     Case(
         "variables in JSONata",
@@ -189,21 +147,6 @@ CASES = [
         ),
         {"n": 5},
         {"z": 2, "i": {"o": 1}},
-    ),
-    Case(
-        "distributed map in JSONata",
-        jsonata(
-            single_state(
-                "Map",
-                Items="{% $states.input.xs %}",
-                ItemProcessor={
-                    **DISTRIBUTED,
-                    **single_state("Pass", Output="{% $states.input + 1 %}"),
-                },
-            )
-        ),
-        {"xs": [1, 2, 3]},
-        [2, 3, 4],
     ),
     Case(
         "aws-sdk integrations",
