@@ -253,7 +253,3 @@ def test_a_trial_that_is_stopped_while_it_waits_waits_no_longer(
     assert [] == waiting_approvals(NAME, services.ledger)
     with pytest.raises(InvalidInputError, match="the trial was stopped while it waited"):
         answer(services, approved=True)
-
-
-def test_the_figures_that_these_tests_go_by() -> None:
-    assert 2592000 == WAIT_SECONDS

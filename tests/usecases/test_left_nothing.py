@@ -116,7 +116,3 @@ def test_a_job_without_any_block_of_an_arm_counts_once_and_one_with_fewer_does_n
 
     unmeasured = evidence(services)["plan"].get("unmeasured_by_job", {})
     assert left == list(unmeasured.values())
-
-
-def test_the_figures_that_these_tests_go_by() -> None:
-    assert 3 == MOST_WITHOUT_RESULT

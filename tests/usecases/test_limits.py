@@ -290,7 +290,3 @@ def test_what_a_stopped_job_cost_stays_on_the_account(services: Any) -> None:
     call_judge(services, 3, [], asks_full_runs("compile 18"))
 
     assert spent(services) == pytest.approx(rate(services))
-
-
-def test_the_figures_that_these_tests_go_by() -> None:
-    assert (120, 36) == (STOP_SECONDS, LONGEST_SHADOW)
