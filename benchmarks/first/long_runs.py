@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import os
 import subprocess
 import tempfile
@@ -20,17 +19,13 @@ from typing import Any
 
 from benchmarks.first import page
 from benchmarks.first.__main__ import ENVIRONMENT, RESULTS, Script, laid_out, python_for, scripts
-from compilegate.domain.arithmetic import mean
-from compilegate_init.first.answer import at_length
 
 OBSERVER = Path(__file__).parents[2] / "training" / "observe.py"
 ENDLESS = 10**9
 
 
-def compared(
-    script: Script, clones: Path, python: Path, seconds: float, result: Mapping[str, Any]
-) -> dict[str, Any] | None:
-    """Measured and predicted speed-up of as many steps as both arms made; None without any."""
+def compared(script: Script, clones: Path, python: Path, seconds: float) -> dict[str, Any] | None:
+    """The speed-up of as many steps as both arms made; None without any."""
     with tempfile.TemporaryDirectory() as place:
         running = [
             _started(script, clones, python, Path(place, compiler), seconds=seconds)
@@ -43,20 +38,7 @@ def compared(
     if not count:
         return None
     whole = [sum(step["seconds"] for step in one[:count]) for one in arms]
-    calm = [[step["seconds"] for step in one[1:count] if not step["compiled"]] for one in arms]
-    of_seeds: dict[int, dict[bool, float]] = {}
-    for run in result["runs"]:
-        if run["step_seconds"]:
-            of_seeds.setdefault(run["seed"], {})[run["compiled"]] = run["step_seconds"]
-    logs = [math.log(one[False] / one[True]) for one in of_seeds.values() if len(one) == 2]
-    gain = result["gain"]
-    length = at_length(whole[0], logs, gain["spread"], gain["overhead_seconds"])
-    return {
-        "steps": count, "seconds": whole, "measured": whole[0] / whole[1],
-        "predicted": length.speedup, "interval": length.interval,
-        "steady": mean(calm[0]) / mean(calm[1]),
-        "overhead_seconds": whole[1] - count * mean(calm[1]) - whole[0] + count * mean(calm[0]),
-    }  # fmt: skip
+    return {"steps": count, "seconds": whole, "measured": whole[0] / whole[1]}
 
 
 def _started(
@@ -101,7 +83,7 @@ def main() -> None:
             continue
         clones = arguments.repositories.resolve()
         own = python_for(script, clones, python)
-        measured = compared(script, clones, own, arguments.seconds, result)
+        measured = compared(script, clones, own, arguments.seconds)
         print(script.name, measured, flush=True)
         if measured:
             results = json.loads(RESULTS.read_text())

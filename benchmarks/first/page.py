@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.decision.tables import table
-from compilegate.domain.arithmetic import median
+from compilegate.domain.arithmetic import mean, median
+from compilegate.domain.economics import AtLength
+from compilegate_init.first.answer import at_length
 
 PAGE = Path(__file__).with_name("README.md")
 KEPT = Path(__file__).with_name("results.json")
@@ -94,38 +96,37 @@ def _short(name: str) -> str:
     return " ".join(part for part in (repository, path, variant) if part)
 
 
+def predicted(result: Result, seconds: float) -> AtLength:
+    """What ``first`` says of a run of so many seconds, from the runs that it has made."""
+    of_seeds: dict[int, dict[bool, float]] = {}
+    for run in result["runs"]:
+        if run["step_seconds"]:
+            of_seeds.setdefault(run["seed"], {})[run["compiled"]] = run["step_seconds"]
+    logs = [math.log(one[False] / one[True]) for one in of_seeds.values() if len(one) == 2]
+    return at_length(seconds, logs, result["gain"]["spread"], result["gain"]["overhead_seconds"])
+
+
 def _long(results: Mapping[str, Result]) -> str:
-    head = ("script", "steps", "seconds, as it is", "compiled", "measured", "predicted", "interval",
-            "steady, measured", "predicted", "compiling, s", "predicted")  # fmt: skip
-    long = {name: one for name, one in sorted(results.items()) if "long" in one}
-    rows = [_long_row(name, one["long"], one["gain"]) for name, one in long.items()]
-    if not rows:
+    head = ("script", "steps", "seconds, as it is", "compiled", "measured", "predicted", "interval")
+    runs = [(name, one["long"], predicted(one, one["long"]["seconds"][0]))
+            for name, one in sorted(results.items()) if "long" in one]  # fmt: skip
+    if not runs:
         return "Not measured yet."
-    within = sum(low <= one["long"]["measured"] <= high for one in long.values()
-                 for low, high in [one["long"]["interval"]])  # fmt: skip
-    off = [abs(math.log(one["long"]["predicted"] / one["long"]["measured"]))
-           for one in long.values()]  # fmt: skip
-    widths = [math.log(high / low) / 2 for one in long.values()
-              for low, high in [one["long"]["interval"]]]  # fmt: skip
+    within = sum(at.interval[0] <= long["measured"] <= at.interval[1] for _, long, at in runs)
+    off = [abs(math.log(at.speedup / long["measured"])) for _, long, at in runs]
+    widths = [math.log(at.interval[1] / at.interval[0]) / 2 for _, _, at in runs]
+    rows = [
+        (_short(name), str(long["steps"]), *(f"{one:.1f}" for one in long["seconds"]),
+         f"{long['measured']:.2f}", f"{at.speedup:.2f}", "{:.2f} to {:.2f}".format(*at.interval))
+        for name, long, at in runs
+    ]  # fmt: skip
     said = (
-        f"{len(rows)} scripts: {within} measured gains lie in the predicted interval. The "
-        f"prediction is off by {100 * (math.exp(median(off)) - 1):.0f} % (median), "
-        f"{100 * (math.exp(max(off)) - 1):.0f} % at most; the interval is the prediction divided "
-        f"and multiplied by {math.exp(median(widths)):.2f} (median)."
+        f"{len(rows)} scripts: {within} measured gains lie in the predicted interval, which is on "
+        f"average a factor of {math.exp(mean(widths)):.2f} to either side. The prediction itself "
+        f"is off by a factor of {math.exp(median(off)):.2f} (median), {math.exp(max(off)):.2f} at "
+        "most."
     )
     return f"{said}\n\n{table(head, rows)}"
-
-
-def _long_row(name: str, long: Result, gain: Result) -> tuple[str, ...]:
-    figures = (
-        long["measured"], long["predicted"], *long["interval"], long["steady"], gain["steady"],
-    )  # fmt: skip
-    measured, predicted, low, high, steady, predicted_steady = (f"{one:.2f}" for one in figures)
-    return (
-        _short(name), str(long["steps"]), *(f"{one:.1f}" for one in long["seconds"]), measured,
-        predicted, f"{low} to {high}", steady, predicted_steady,
-        f"{long['overhead_seconds']:.0f}", f"{gain['overhead_seconds']:.0f}",
-    )  # fmt: skip
 
 
 if __name__ == "__main__":

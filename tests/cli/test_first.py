@@ -10,7 +10,7 @@ import pytest
 from compilegate.adapters.yaml_document import load_yaml
 from compilegate_doctor import describe
 from compilegate_init.first import causes
-from compilegate_init.first.answer import OVERHEAD_FACTOR, at_length, gain
+from compilegate_init.first.answer import LONGER, SHORTER, at_length, gain
 from compilegate_init.first.bounded import Cut, Ended
 from compilegate_init.first.seen import Seen
 from compilegate_init.first.written import corrected, margin_for, passed_words, requirements_of
@@ -421,9 +421,7 @@ def test_the_interval_allows_that_compiling_takes_longer_or_shorter_another_time
     middle = at_length(60.0, [0.0], 1e-9, 30.0)
 
     assert middle.speedup == pytest.approx(60 / 90)
-    assert middle.interval == pytest.approx(
-        (60 / (60 + 30 * OVERHEAD_FACTOR), 60 / (60 + 30 / OVERHEAD_FACTOR))
-    )
+    assert middle.interval == pytest.approx((60 / (60 + 30 * LONGER), 60 / (60 + 30 * SHORTER)))
 
 
 def test_too_few_steady_steps_give_no_gain():

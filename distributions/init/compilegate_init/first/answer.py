@@ -13,8 +13,9 @@ from compilegate.domain.judging.whole_job import from_steady_steps
 from compilegate.domain.spreads import BLOCK_SD
 from compilegate_init.first.seen import Seen
 
-# By how much what compiling takes differs from one run to the next (benchmarks/first).
-OVERHEAD_FACTOR = 1.2
+# Compiling is measured once. Another time it takes less, or much longer, where a shape comes that
+# the short run has not met (benchmarks/first).
+LONGER, SHORTER = 2.0, 1 / 1.2
 
 
 @dataclass(frozen=True)
@@ -66,12 +67,9 @@ def gain(pairs: Sequence[tuple[Seen, Seen]], lengths: Sequence[float]) -> Gain |
 def at_length(
     seconds: float, logs: Sequence[float], spread: float, overhead_seconds: float
 ) -> AtLength:
-    """What a run of so many seconds would gain; ``logs`` are of the pairs' steady speed-ups.
-
-    ``spread`` is the prior of theirs. Compiling is measured once: the interval has it longer, too.
-    """
+    """What a run of so many seconds would gain; ``logs`` of pairs' speed-ups, ``spread`` theirs."""
     middle, longer, shorter = (
         from_steady_steps(seconds, logs, spread, factor * overhead_seconds)
-        for factor in (1.0, OVERHEAD_FACTOR, 1 / OVERHEAD_FACTOR)
+        for factor in (1.0, LONGER, SHORTER)
     )
     return replace(middle, interval=(longer.interval[0], shorter.interval[1]))

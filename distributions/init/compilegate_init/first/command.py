@@ -205,14 +205,11 @@ def first(
     write_whole(file, ("\n".join(text) + "\n").encode())
     required = _write_requirements(script, seen)
     gained = _gain(runs, answers, read)
-    short = next((one for one in runs if one.seen.pace() is None), runs[0])
     document = {
         "file": str(file), "requirements": required, "workload": document_of(proposal),
         "todo": list(places(proposal, OPEN)), "assumed": list(places(proposal, ASSUMED)),
         "gain": gained.to_dict() if gained else None,
-        "no_gain_because": None if gained else why_no_gain(
-            short.name, short.seen, short.ended, compiled=short.compiled
-        ),
+        "no_gain_because": None if gained else _why_no_gain(runs),
         "whole_run_seconds": _whole_run(runs, read), "spread": spread,
         "seeds": seeds, "runs": [one.to_dict() for one in runs],
         "seen": _facts(seen, read), "wrote": _wrote(runs, script, place),
@@ -320,6 +317,11 @@ def _gain(runs: Sequence[Run], answers: Answers, read: Description) -> Gain | No
     whole = _whole_run(runs, read)
     asked = AN_HOUR if answers.run_hours is None else 3600 * answers.run_hours
     return gain(pairs, [asked, *([whole] if whole else [])])
+
+
+def _why_no_gain(runs: Sequence[Run]) -> str:
+    short = next((one for one in runs if one.seen.pace() is None), runs[0])
+    return why_no_gain(short.name, short.seen, short.ended, compiled=short.compiled)
 
 
 def _whole_run(runs: Sequence[Run], read: Description) -> float | None:
