@@ -1,7 +1,7 @@
 """``python -m distributions.doctor.tests.readings``: how many findings on public scripts are right.
 
 Each row of ``readings.csv`` is a finding that somebody read in its repository. ``rules`` says which
-rules found it: ``before`` as they were, ``repaired`` once to four times in turn, each on
+rules found it: ``before`` as they were, ``repaired`` once to five times in turn, each on
 repositories that nothing had been repaired on.
 """
 
@@ -17,7 +17,7 @@ from pathlib import Path
 
 ROWS = Path(__file__).parent / "readings.csv"
 VERDICTS = ("right", "wrong", "unclear")
-LAST = "repaired 4"
+LAST = "repaired 5"
 Finding = tuple[str, str, int, str]  # repository, path, line, rule
 
 
