@@ -3,13 +3,11 @@
 import json
 import os
 import sys
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
 import pytest
 import yaml
-from click.testing import Result
 
 from compilegate.domain.compilers import COMPILERS as DOMAIN
 from compilegate_doctor import COMPILERS
@@ -22,7 +20,6 @@ BROKEN = loop("pass", after="torch.compile(model)")
 NOTED = loop("pass", after="train_loader = DataLoader(d, 8, drop_last=True)")
 CUDA = loop("pass", after="model.cuda()")
 PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
-Doctor = Callable[..., Result]
 
 
 @pytest.fixture

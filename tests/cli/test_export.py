@@ -24,16 +24,13 @@ def test_a_workload_a_trial_or_neither_is_the_decision(name, invoke, promoted):
 
 
 @pytest.mark.usefixtures("promoted")
-def test_a_file_is_written_whole_and_named(invoke, tmp_path):
+def test_a_file_is_written_whole_and_named(invoke, asked, tmp_path):
     file = tmp_path / "new" / "compilegate.prom"
 
-    shown = invoke("export", "bert-docs", "--to", "openmetrics", "--out", file)
-    asked = json.loads(
-        invoke("export", "bert-docs", "--to", "openmetrics", "--out", file, "--json").stdout
-    )
+    export = ("export", "bert-docs", "--to", "openmetrics", "--out", file)
 
-    assert f"{file}\n" == shown.stdout
-    assert {"file": str(file), "text": file.read_text()} == asked
+    assert f"{file}\n" == invoke(*export).stdout
+    assert {"file": str(file), "text": file.read_text()} == asked(*export)
     assert file.read_text().endswith("# EOF\n")
 
 

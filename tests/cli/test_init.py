@@ -4,9 +4,7 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -16,7 +14,6 @@ from tests.cli import init_scripts as scripts
 from tests.cli.init_scripts import LOOP
 
 SCRIPTS = Path(__file__).resolve().parents[1] / "training" / "scripts" / "init"
-Written = Callable[..., dict[str, Any]]
 FILES = {
     "hf_trainer": {
         "framework.name": "huggingface-pytorch", "model.family": "transformer",

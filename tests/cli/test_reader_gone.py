@@ -1,6 +1,7 @@
-"""``compilegate … | head``: a reader that goes ends the command quietly, like other filters."""
+"""Output: a reader that goes ends a command quietly; what an encoding lacks is shown by code."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -65,3 +66,25 @@ def test_in_a_shell_an_endless_stream_ends_with_its_reader():
     decision, statuses = result.stdout.splitlines()
     assert ("141 141 0", "") == (statuses, result.stderr)
     assert "invalid" == json.loads(decision)["verdict"]
+
+
+def run(*words, encoding):
+    environment = {**os.environ, "PYTHONIOENCODING": encoding, "COLUMNS": "80"}
+    command = [sys.executable, "-m", "compilegate.cli.main", *words]
+    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, check=False)
+
+
+def test_a_decision_is_printed_in_any_encoding():
+    told = run("judge", EVIDENCE, "--explain", encoding="ascii")
+
+    assert (0, b"") == (told.returncode, told.stderr)
+    assert b"bert-docs: turn it on (promote)" in told.stdout
+    assert b"\\u" in told.stdout
+
+
+def test_so_is_the_name_of_a_file_that_is_not_there():
+    told = run("judge", os.fsdecode(b"no-\xff-" + b"x" * 5200), encoding="ascii")
+
+    assert (2, b"") == (told.returncode, told.stdout)
+    assert told.stderr.startswith(b"Error: ")
+    assert len(told.stderr) < 1000

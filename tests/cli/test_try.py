@@ -136,6 +136,10 @@ OUTCOMES = {
         {"compile": {"code": 1, "applied": False, "failure": "no graph was compiled"}},
         13, "not_applied", "no graph was compiled",
     ),
+    "a script that broke before a step could show what was applied": (
+        {"compile": {"code": 1, "applied": False, "steps": 0, "failure": "it broke"}},
+        1, "failed", "it broke",
+    ),
     "another metric": (
         {"compile": {"metrics": {"eval_loss": 1.0}}},
         1, "no_metric", "eval_accuracy, not reported; metrics that were: eval_loss",
@@ -193,7 +197,7 @@ LACKS = "name a Python that has it with --python"
     ids=["recorded", "another's text", "a traceback", "text before the end"],
 )
 def test_a_missing_package_is_known_by_its_error(plan, noted, tried):
-    result = tried("--arm", "baseline", "--json", baseline={"code": 1, **plan})
+    result = tried("--json", baseline={"code": 1, **plan})  # of one arm of two
 
     assert noted == any(LACKS in note for note in json.loads(result.stdout)["notes"])
 

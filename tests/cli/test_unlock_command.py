@@ -1,6 +1,5 @@
 """``unlock`` at the keyboard."""
 
-import json
 import re
 
 import pytest
@@ -28,45 +27,41 @@ def stage(providers):
     return aws
 
 
-def answer(invoke, *arguments):
-    result = invoke("unlock", WORKLOAD, *arguments, "--json")
-    assert 0 == result.exit_code, result.output
-    return json.loads(result.stdout)
-
-
-def test_a_lock_of_a_trial_that_has_ended_is_released(invoke, stage):
+def test_a_lock_of_a_trial_that_has_ended_is_released(asked, stage):
     stage.services.ends[FIRST["execution"]] = FORGOTTEN
-    document = answer(invoke, *WHY, "--yes")
+    document = asked("unlock", WORKLOAD, *WHY, "--yes")
 
     assert (WORKLOAD, True) == (document["workload"], document["released"])
     assert FIRST["execution"] == document["unlocked"]["execution"]
     assert stage.services.locks.holder(WORKLOAD) is None
 
 
-def test_a_trial_that_runs_keeps_its_lock_unless_it_is_stopped(invoke, stage):
+def test_a_trial_that_runs_keeps_its_lock_unless_it_is_stopped(invoke, asked, stage):
     result = invoke("unlock", WORKLOAD, *WHY, "--yes")
     assert 2 == result.exit_code
     assert "still runs" in result.stderr
     assert "--force" in result.stderr
     assert FIRST["execution"] == stage.services.locks.holder(WORKLOAD)
 
-    document = answer(invoke, *WHY, "--yes", "--force")
+    document = asked("unlock", WORKLOAD, *WHY, "--yes", "--force")
     assert (True, "ABORTED") == (
         document["unlocked"]["stopped"], document["unlocked"]["status"],
     )  # fmt: skip
     assert stage.services.locks.holder(WORKLOAD) is None
 
 
-def test_a_workload_without_a_lock_is_free_already_and_an_unknown_one_an_error(invoke, stage):
+def test_a_workload_without_a_lock_is_free_already_and_an_unknown_one_an_error(
+    invoke, asked, stage
+):
     stage.services.locks.release(WORKLOAD, FIRST["execution"])
 
-    assert not answer(invoke, *WHY)["released"]
+    assert not asked("unlock", WORKLOAD, *WHY)["released"]
     assert "free" in invoke("unlock", WORKLOAD, *WHY).stdout
     unknown = invoke("unlock", "nobody", *WHY)
     assert (2, True) == (unknown.exit_code, "nobody" in unknown.stderr)
 
 
-def test_what_alarms_of_a_workload_revoked_counts_again(invoke, stage):
+def test_what_alarms_of_a_workload_revoked_counts_again(invoke, asked, stage):
     ledger = stage.services.ledger
     for decision, workload, job_class in (("d1", WORKLOAD, "fp32"), ("d2", "ads", "bf16")):
         revoked = ClassRevoked(5, decision, workload, f"pytorch 2.13, cpu, {job_class}", "worse")
@@ -74,7 +69,7 @@ def test_what_alarms_of_a_workload_revoked_counts_again(invoke, stage):
     seen = invoke("status").stdout
     assert ["cpu, fp32", "cpu, bf16"] == re.findall(r"pytorch 2.13, (cpu, \w+)", seen)
 
-    document = answer(invoke, "--equivalence", *WHY, "--yes")
+    document = asked("unlock", WORKLOAD, "--equivalence", *WHY, "--yes")
 
     assert ["d1"] == [one["decision_id"] for one in document["restored"]]
     assert ["d2"] == [one["decision_id"] for one in document["revoked"]]

@@ -3,14 +3,11 @@
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 from compilegate.domain.errors import EnvironmentNotReadyError
 from stacks.assets import stage_bundle
-
-REPOSITORY = Path(__file__).parents[2]
 
 
 def names(folder):

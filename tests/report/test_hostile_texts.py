@@ -31,7 +31,6 @@ TEXT = (
     "[x](javascript:alert(1)) ![x](http://evil.example) <b>b</b> www.evil.example @octocat #123 "
     "<!channel> ~~no~~ `x` \u202e | b\n\n[y]: http://evil.example\n```\n- [x][y]\n"
 )
-Path = tuple[str, ...]
 
 
 def places(value, path=()):

@@ -1,7 +1,6 @@
 """The chart of the loss: which points of which runs are drawn, and what its figures are of."""
 
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
@@ -10,7 +9,6 @@ from compilegate.domain.judging.evidence import FullRun
 from compilegate.report.charts.figure import points_each
 from compilegate.report.charts.quality import loss_chart
 
-Curve = list[list[Any]]
 # Runs of unequal lengths: at 3 of the steps both of the baseline's were measured.
 FIRST = [[1, 4.0, 1.0], [2, 3.0, 3.0], [4, 2.0, 5.0], [8, 1.0, 10.0]]
 SECOND = [[1, 6.0, 2.0], [2, 4.0, 4.0], [8, 2.0, 14.0]]

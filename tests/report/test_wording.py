@@ -22,8 +22,6 @@ ATTEMPT = {"run", "workload", "arm"}
 PARTS = {"title", "text", "tone", "mark", "kind"}
 # What records hold of themselves; a name that a record lacks is an error (test_timeline.py).
 RECORDED = {field.name for kind in get_args(Record) for field in fields(kind)} | {"by"}
-# Events whose kind is put together from the record's.
-COMPUTED = re.compile("flag|by_hand|canary_").match
 
 
 def calls(*functions):

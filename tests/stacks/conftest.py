@@ -41,18 +41,9 @@ def template(assembly):
 @pytest.fixture(scope="session")
 def changed(synthesise):
     """The template with every optional setting in use."""
-    return load(
-        synthesise(
-            bucket_name="my-data",
-            input_buckets=["corpus"],
-            image_overrides=OWN_IMAGES,
-            vpc=VPC,
-            notification_email="team@example.com",
-            owner_emails={"ml-platform": "ml@example.com"},
-            slack={"workspace_id": "T01ABC", "channel_id": "C02DEF"},
-            log_retention_days=14,
-            experiment_retention_days=7,
-            training_log_retention_days=30,
-            monthly_budget_usd=5000.5,
-        )
-    )
+    return load(synthesise(
+        bucket_name="my-data", input_buckets=["corpus"], image_overrides=OWN_IMAGES, vpc=VPC,
+        notification_email="team@example.com", owner_emails={"ml-platform": "ml@example.com"},
+        slack={"workspace_id": "T01ABC", "channel_id": "C02DEF"}, log_retention_days=14,
+        experiment_retention_days=7, training_log_retention_days=30, monthly_budget_usd=5000.5,
+    ))  # fmt: skip
