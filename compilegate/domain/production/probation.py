@@ -23,7 +23,7 @@ from compilegate.domain.judging.evidence_file import read_full_run
 from compilegate.domain.optional import without_none
 from compilegate.domain.production.fingerprint import recorded, stale_reasons
 from compilegate.domain.production.history import Promotion
-from compilegate.domain.production.savings import compiled_anew, metric_of, wall_seconds_of
+from compilegate.domain.production.savings import metric_of, wall_seconds_of
 from compilegate.domain.reasons import Reason
 from compilegate.domain.records.ledger import DamagedRecord
 from compilegate.domain.records.production import METRIC_NAME, PlannedTransition, ProductionRun
@@ -141,8 +141,6 @@ def probation_document(
 
 def _evidence(run: ProductionRun, order: int) -> Document:
     kept = {key: value for key, value in run.result.items() if key not in LEFT_OUT}
-    if compiled_anew(run):
-        kept["wall_seconds"] = None
     return {
         **kept,
         "stage": PROBATION,

@@ -20,7 +20,7 @@ from collections.abc import Sequence
 
 from compilegate.domain.optional import with_known
 from compilegate.domain.production.ratio import BLOCK_SECONDS, Point, ratio_of
-from compilegate.domain.production.savings import compiled_anew, wall_seconds_of
+from compilegate.domain.production.savings import wall_seconds_of
 from compilegate.domain.records.production import ProductionRun, SpeedSum
 from compilegate.domain.workload.model import BASELINE
 
@@ -64,15 +64,10 @@ def speed_sum(
 def sound_runs(runs: Sequence[ProductionRun], candidate: str) -> list[tuple[str, Point]]:
     """Runs of either arm that trained to their end, as evidence and on the clock.
 
-    Without those that compiled what they were to restore, which no run of the trial did.
+    Also those that compiled what they were to restore: where no run restores it, the time is lost.
     """
     sound = [
-        run
-        for run in runs
-        if run.arm in (BASELINE, candidate)
-        and run.counts
-        and run.finished
-        and not compiled_anew(run)
+        run for run in runs if run.arm in (BASELINE, candidate) and run.counts and run.finished
     ]
     return [
         (run.run, Point(run.started_at, math.log(wall), run.arm == BASELINE))
