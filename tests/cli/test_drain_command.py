@@ -95,6 +95,7 @@ def test_while_drained_work_is_refused_and_undo_lets_it_start(invoke, stage, tmp
         result = invoke(*command)
         assert 1 == result.exit_code
         assert "compilegate drain --undo" in result.stderr
+    assert 0 == invoke("register", file, "--dry-run").exit_code  # enables no schedule
     assert before == len(stage.production.executions.started)
     assert "Drained since" in invoke("status").stdout
 
