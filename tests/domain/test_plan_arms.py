@@ -10,6 +10,7 @@ from compilegate.domain.flag import Flag
 from compilegate.domain.naming import parse_run, quality_run
 from compilegate.domain.planning.arms import (
     ArmPlan,
+    Cluster,
     arm_of,
     controls_of,
     measured_by,
@@ -94,10 +95,12 @@ ARMS: list[tuple[Workload, Candidate, str, dict[str, object]]] = [
      NATIVE, {"distribution": "smddp", "compile_mode": None, "hyperparameters": {"a": 1}}),
     (ARTICLE, PORTED, NATIVE, {"batch_size": 48, "entry_point": None, "hyperparameters": {}}),
     (ONE_GPU, PAIR, NATIVE, {"distribution": "none"}),
+    (SOUND, Candidate(name="moved", entry_point="other.py"), "moved", {"entry_point": "other.py"}),
     (SOUND, Candidate(name="cpu", instance_type="ml.m5.xlarge"), "cpu",
      {"image": f"{IMAGES}/pytorch:2.13.0-cpu-amzn2023-sagemaker"}),
     (SOUND, Candidate(name="p4d", instance_type="ml.p4d.24xlarge", instance_count=2), "p4d",
-     {"devices": 16, "usd_per_hour": 2 * PRICES["ml.p4d.24xlarge"].usd_per_hour}),
+     {"cluster": Cluster("ml.p4d.24xlarge", 2), "devices": 16,
+      "usd_per_hour": 2 * PRICES["ml.p4d.24xlarge"].usd_per_hour}),
     # A first compilation takes the profiled seconds, or the assumed, at most a run.
     (SOUND, COMPILE, "baseline", {"compile_seconds": None}),
     (SOUND, COMPILE, "compile", {"compile_seconds": 300.0}),

@@ -280,6 +280,7 @@ def test_rounds_are_laid_out_within_what_the_quotas_hold(arms, *, speed, full, r
     assert (RoundLayout("speed", *speed), RoundLayout("quality", *full)) == layouts(
         arms, PROOF, quota
     )
+    assert [4, 1] == [RoundLayout("speed", 7, most).waves for most in (2, 7)]
     assert tuple(Need(*one, spot=True) for one in required) == needs(
         arms, PROOF, spot=True, quota=quota
     )
