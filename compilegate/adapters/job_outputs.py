@@ -24,6 +24,8 @@ from compilegate.domain.job_output import (
     JobOutput,
     Steps,
     is_evidence,
+    kept_run,
+    output_uri,
     paired_runs,
     quality_run,
     speed_runs,
@@ -31,7 +33,6 @@ from compilegate.domain.job_output import (
 from compilegate.domain.judging.evidence import FullRun, SpeedRun
 from compilegate.domain.outside import BROKEN, once, read_json, shorten
 from compilegate.domain.production.attempts import JobEvidence
-from compilegate.domain.production.job_evidence import kept_run, output_uri
 from compilegate.domain.workload.quality import Quality
 
 if TYPE_CHECKING:

@@ -33,8 +33,15 @@ from compilegate.domain.utc import minute
 from compilegate.ports import Services
 from compilegate.report.notifications.production import flag_changed
 from compilegate.usecases.flag.approval import answer_approval, question
-from compilegate.usecases.flag.change_flag import Changed, flag_versions, latest_flag, repair_flag
-from compilegate.usecases.flag.override import find_candidate, revert_by_hand, set_by_hand
+from compilegate.usecases.flag.change_flag import (
+    Changed,
+    find_candidate,
+    flag_versions,
+    latest_flag,
+    repair_flag,
+    revert_by_hand,
+    set_by_hand,
+)
 from compilegate.usecases.records import owner_of_workload
 from compilegate.usecases.reports import rewrite_reports
 

@@ -355,7 +355,7 @@ def _evaluate(
 def show_outcome(outcome: Outcome) -> None:
     """Verdict and headline, reasons, figures, where the report is."""
     decision = outcome.decision
-    rows = [] if decision is None else decision_rows(decision, outcome.applied)
+    rows = map_optional(decision, lambda one: decision_rows(one, outcome.applied)) or []
     rows.append(("full runs", full_run_words(outcome.full_runs)))
     show("run", outcome.to_dict(), outcome=outcome, rows=rows, notes=said(outcome.notes))
 
@@ -440,7 +440,7 @@ def start_run(workload: str, cloud: Cloud, milliseconds: int) -> tuple[str, str]
 
 def exit_code(view: View) -> int:
     """The run's exit code; a run without a model failed, however its execution ended."""
-    if view.review is not None and view.review.verdict == Verdict.REVERT:
+    if map_optional(view.review, lambda one: one.verdict) == Verdict.REVERT:
         return REVERTED
     trained = any(run.finished for run in view.runs)
     return 0 if trained and view.state.succeeded else FAILURE

@@ -82,7 +82,7 @@ class JobLines:
         """The position of a speed job's current arm."""
         if self.priming:
             return "first compilation"
-        return "" if self.block is None else f"block {self.block + 1}"
+        return map_optional(self.block, lambda block: f"block {block + 1}") or ""
 
     @property
     def segment(self) -> str:
@@ -92,7 +92,7 @@ class JobLines:
 
 @dataclass(frozen=True)
 class JobView:
-    """One job; ``arm`` is None for a speed job, which ``measures`` some arms, None: all of them.
+    """One job; ``arm`` is None for a speed job, which ``measures`` some arms.
 
     Seconds of wall clock.
     """
@@ -106,7 +106,7 @@ class JobView:
     ended_at: float | None
     usd_per_hour: float | None
     lines: JobLines
-    measures: tuple[str, ...] | None = None
+    measures: tuple[str, ...] = ()
 
     @property
     def active(self) -> bool:
@@ -120,7 +120,8 @@ class JobView:
 
     def seconds(self, now: float) -> float:
         """How long it has trained."""
-        return 0.0 if self.started_at is None else max((self.ended_at or now) - self.started_at, 0)
+        spent = map_optional(self.started_at, lambda at: (self.ended_at or now) - at)
+        return max(spent or 0.0, 0.0)
 
     def usd(self, now: float) -> float:
         """The cost of that time at the plan's price."""
@@ -207,7 +208,7 @@ class TrialWatcher(Watcher):
         active = [job for job in jobs if job.active]
         if active:
             return "speed gate" if active[0].arm is None else "full runs"
-        if self._plan is not None and self._plan.is_canary:
+        if map_optional(self._plan, lambda plan: plan.is_canary):
             history = self._history(ledger_keys.CANARY_ENTRIES)
             rounds = open_rounds(history, self._cloud.services.clock.now())
             own = [run.arm for one in rounds if one.trial == self.trial.trial for run in one.runs]
@@ -237,7 +238,7 @@ class TrialWatcher(Watcher):
             run=run.text,
             arm=None if run.is_speed else arm_of(run, arms).name,
             usd_per_hour=arm_of(run, arms).usd_per_hour,
-            measures=measured_by(run, arms),
+            measures=measured_by(run, arms) or tuple(arm.name for arm in arms),
         )
 
 
@@ -372,10 +373,7 @@ def arm_rows(view: View, now: float) -> Iterator[tuple[str, ...]]:
     """
     for arm in view.arms:
         full = [job for job in view.jobs if job.arm == arm]
-        own = [
-            job for job in view.jobs
-            if job.arm is None and (job.measures is None or arm in job.measures)
-        ]  # fmt: skip
+        own = [job for job in view.jobs if job.arm is None and arm in job.measures]
         if full:
             # A stopped job is not a run, but its time is counted.
             runs = [job for job in full if job.status != STOPPED]

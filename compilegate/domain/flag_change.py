@@ -186,21 +186,20 @@ def override_change(
     reason = override.reason.strip()
     parts = [action, override.who, reason, flag.to_json()]
     digest = hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:12]
-    last = versions[-1] if versions else None
     change_id = f"human#{FlagVersion.key_of(version=len(versions) + 1)}#{digest}"
-    if (
-        last is not None
-        and last.change_id.startswith("human#")
-        and last.change_id.endswith(f"#{digest}")
-        and abs(now - last.at) <= AGAIN_SECONDS
-        and not any(
-            trial.at >= last.at
-            if trial.flag_version is None
-            else trial.flag_version >= last.version
-            for trial in trials
-        )
-    ):
-        change_id = last.change_id
+    for last in versions[-1:]:
+        if (
+            last.change_id.startswith("human#")
+            and last.change_id.endswith(f"#{digest}")
+            and abs(now - last.at) <= AGAIN_SECONDS
+            and not any(
+                trial.at >= last.at
+                if trial.flag_version is None
+                else trial.flag_version >= last.version
+                for trial in trials
+            )
+        ):
+            change_id = last.change_id
     return FlagVersion(
         version=0,
         at=now,

@@ -6,6 +6,7 @@ with a summary is an InvalidEvidenceError.
 
 from __future__ import annotations
 
+import json
 import math
 import operator
 import re
@@ -23,6 +24,7 @@ from compilegate.domain.judging.evidence_file import read_full_run, read_speed_r
 from compilegate.domain.judging.outcomes import outcomes_document
 from compilegate.domain.optional import without_none
 from compilegate.domain.outside import shorten
+from compilegate.domain.records.production import METRIC_NAME
 from compilegate.domain.workload.quality import Quality
 
 BLOCK = re.compile(r"evidence/block-([0-9]{1,6})/([a-z0-9-]{1,64})/summary\.json")
@@ -402,3 +404,40 @@ def _between(times: Mapping[str, Any], first: str, last: str) -> float | None:
     if not isinstance(began, datetime) or not isinstance(ended, datetime):
         return None
     return (ended - began).total_seconds()
+
+
+# What a production job left behind, as the ledger keeps it.
+
+# Of a trial's full run only: the probation says itself which stage and order a run has, and the
+# loss curve stays in the job's output.
+NOT_KEPT = ("stage", "mode", "order", "loss_curve")
+# Characters of a run in the ledger, whose entries may have 400 KB each; a recorder's has 5,000.
+LARGEST_RUN = 100_000
+
+
+def output_uri(described: Mapping[str, Any]) -> str:
+    """Where SageMaker leaves a job's output data, by the job's own description."""
+    place = str(described["OutputDataConfig"]["S3OutputPath"]).rstrip("/")
+    return f"{place}/{described['TrainingJobName']}/output/output.tar.gz"
+
+
+def kept_run(
+    output: JobOutput, described: Mapping[str, Any], quality: Quality
+) -> Mapping[str, Any]:
+    """The run of a completed job.
+
+    ``described`` is SageMaker's description of it. Raises InvalidEvidenceError for a run that the
+    judge could not read: kept, it would make every later review fail.
+    """
+    job = str(described["TrainingJobName"])
+    run = quality_run(output, job=job, quality=quality)
+    check_run(described, run.wall_seconds, run.record)
+    run = run.recorded_as(job_seconds=trained_seconds(described))
+    kept = {key: value for key, value in run.record.items() if key not in NOT_KEPT}
+    kept[METRIC_NAME] = quality.metric
+    size = len(json.dumps(kept))
+    if size > LARGEST_RUN:
+        raise InvalidEvidenceError(
+            f"its summary has {size} characters, and the ledger takes {LARGEST_RUN} of a run"
+        )
+    return kept

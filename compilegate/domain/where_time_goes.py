@@ -14,6 +14,7 @@ from typing import Any
 from compilegate.domain.arithmetic import median
 from compilegate.domain.codec import OMITTED, DocumentError, read, write
 from compilegate.domain.judging.measured import Measured
+from compilegate.domain.optional import without_none
 
 SHOWN = 5
 MOST_TIMES, MOST_CHARACTERS = 64, 200  # of a profile that counts, and of a name in it
@@ -115,10 +116,10 @@ def where_time_goes(measured: Measured) -> WhereTimeGoes | None:
     numbers = sorted(arms[0].blocks.keys() & arms[1].blocks.keys())
     for runs in ([arm.blocks[number].run for arm in arms] for number in numbers):
         both = [read_profile(run.record.get("profile", {"absent": NOT_RECORDED})) for run in runs]
-        for arm, profile in zip(arms, both, strict=True):
-            if profile.absent is not None:
-                missing[arm.name][profile.absent] += 1
-        if all(profile.absent is None for profile in both):
+        absent = [without_none([profile.absent]) for profile in both]
+        for arm, why in zip(arms, absent, strict=True):
+            missing[arm.name].update(why)
+        if not any(absent):
             done, trained = (run.samples_per_step for run in runs)
             sides[0].append((both[0], 1.0))
             sides[1].append((both[1], done / trained if done and trained else 1.0))

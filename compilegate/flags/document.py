@@ -1,6 +1,6 @@
 """Reads a flag in any Python that trains, with the standard library alone.
 
-The deployment reads flags with the rest of its documents (domain/flag.py, domain/production/arm.py)
+The deployment reads flags with the rest of its documents (domain/flag.py, domain/production/job.py)
 and writes none that they refuse. Here it is told what this release can follow from what it cannot:
 what a newer deployment may write, and what nobody meant. tests/flags/test_document.py compares the
 two.

@@ -134,7 +134,7 @@ class TrialReport:
     @property
     def metric(self) -> str:
         """The metric's name."""
-        return map_optional(self.quality, lambda one: one.metric) or "the quality metric"
+        return self.quality.metric if self.quality else "the quality metric"
 
     @property
     def quality(self) -> QualityFigures | Quality | None:

@@ -38,20 +38,8 @@ from compilegate.domain.trial.plan import (
 from compilegate.domain.workload.limits import check_script_arguments
 from compilegate.domain.workload.model import BASELINE, Candidate, Workload
 from compilegate.ports import ObjectStore, Quotas, Services, Settings
+from compilegate.usecases import records
 from compilegate.usecases.job_requests import job_site, request_limits
-from compilegate.usecases.records import (
-    UNREADABLE,
-    Spec,
-    Trial,
-    facts_for_workload,
-    find_decision,
-    load_plan,
-    load_registration,
-    load_spec,
-    save_decision,
-    save_record,
-    spec_at,
-)
 
 # Older ones would be of another model before they would be of use.
 TRIALS_READ = 3
@@ -67,27 +55,29 @@ logger = logging.getLogger("compilegate")
 
 def check_eligibility(event: Mapping[str, Any], *, services: Services) -> dict[str, Any]:
     """Record the eligibility; where nothing is eligible, record that as the decision."""
-    trial = Trial.from_event(event)
-    workload = load_spec(services.store, trial).workload
+    trial = records.Trial.from_event(event)
+    workload = records.load_spec(services.store, trial).workload
     history = services.ledger.history(trial.workload)
     eligibility = check(
         workload,
-        facts_for_workload(workload, services.settings),
+        records.facts_for_workload(workload, services.settings),
         region=services.settings.region,
         measured=past_overheads(trial.workload, history, services.store),
     )
-    save_record(services.store, trial, "eligibility", eligibility.to_dict())
+    records.save_record(services.store, trial, "eligibility", eligibility.to_dict())
     decision_key = None
     if eligibility.verdict is EligibilityVerdict.INELIGIBLE:
         decision = eligibility.refusal(workload=trial.workload, trial=trial.trial)
-        decision_key = save_decision(services.store, trial, decision, stage=services.settings.stage)
+        decision_key = records.save_decision(
+            services.store, trial, decision, stage=services.settings.stage
+        )
     return {"verdict": eligibility.verdict, "decision_key": decision_key}
 
 
 def plan_trial(event: Mapping[str, Any], *, services: Services) -> dict[str, Any]:
     """Record the plan; a refusal is recorded as an inconclusive decision with its reason."""
-    trial, store, settings = Trial.from_event(event), services.store, services.settings
-    spec, history = load_spec(store, trial), services.ledger.history(trial.workload)
+    trial, store, settings = records.Trial.from_event(event), services.store, services.settings
+    spec, history = records.load_spec(store, trial), services.ledger.history(trial.workload)
     on = history.flag
     stacks = spec.workload.policy.small_wins and on.enabled
     context = TrialContext(
@@ -113,7 +103,7 @@ def plan_trial(event: Mapping[str, Any], *, services: Services) -> dict[str, Any
         decision = Decision.of_this_judge(
             trial.workload, f"{trial.trial}-refused", "plan", Verdict.INCONCLUSIVE, [plan]
         )
-        key = save_decision(store, trial, decision, stage=settings.stage)
+        key = records.save_decision(store, trial, decision, stage=settings.stage)
         return {
             "verdict": "inconclusive", "plan_key": None, "estimated_usd": None, "decision_key": key,
         }  # fmt: skip
@@ -126,18 +116,18 @@ def plan_trial(event: Mapping[str, Any], *, services: Services) -> dict[str, Any
     document = plan_document(plan, context, spec.workload.training)
     return {
         "verdict": "continue",
-        "plan_key": save_record(store, trial, "plan", document),
+        "plan_key": records.save_record(store, trial, "plan", document),
         "estimated_usd": round(plan.estimate.usd, 4),
         "decision_key": None,
     }
 
 
-def mode_of_trial(spec: Spec, history: WorkloadHistory, store: ObjectStore) -> QualityMode:
+def mode_of_trial(spec: records.Spec, history: WorkloadHistory, store: ObjectStore) -> QualityMode:
     """The mode of a trial of ``spec``, by its registration and its workload's history."""
     name = spec.workload.name
     try:
-        registration = load_registration(store, name)
-        produced = spec_at(store, registration.spec_key)
+        registration = records.load_registration(store, name)
+        produced = records.spec_at(store, registration.spec_key)
     except NotFoundError:
         return quality_mode(spec.job, None, None, WorkloadHistory())
     except InvalidInputError as error:
@@ -165,7 +155,7 @@ def plan_for(
     the full runs: the trial itself, unless production makes canary runs. ``notes`` are
     remarks about the job. With ``policy.small_wins`` the candidates are tried on top of ``on``.
     """
-    facts, spot = facts_for_workload(workload, settings), workload.training.spot
+    facts, spot = records.facts_for_workload(workload, settings), workload.training.spot
 
     @cache
     def quota(instance_type: str) -> int | None:
@@ -226,15 +216,15 @@ def past_overheads(
     """
     overheads: list[MeasuredOverhead] = []
     for decided in sorted(history.decided, key=lambda one: one.key)[-TRIALS_READ:]:
-        decision = find_decision(store, decided.decision_key)
+        decision = records.find_decision(store, decided.decision_key)
         if decision is None:
             continue
         try:
-            plan = load_plan(store, Trial(workload, decided.trial, spec_key=""))
+            plan = records.load_plan(store, records.Trial(workload, decided.trial, spec_key=""))
             overheads += measured_overheads(decided.trial, decision.arms, plan.arms)
         except NotFoundError:
             continue
-        except UNREADABLE as error:
+        except records.UNREADABLE as error:
             logger.warning(
                 "trial %s: compile times not used, its documents cannot be read: %s",
                 decided.trial,

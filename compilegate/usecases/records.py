@@ -24,6 +24,7 @@ from compilegate.domain.errors import (
     UnreadableRecordError,
 )
 from compilegate.domain.notes import Note, read_notes
+from compilegate.domain.optional import map_optional
 from compilegate.domain.production.registration import Registration, TrainedJob, read_registration
 from compilegate.domain.records.trials import FlagOutcome
 from compilegate.domain.workload.file import parse_workload
@@ -408,5 +409,6 @@ def save_pages(
 
 def link_to(key: str, services: Services) -> str | None:
     """An HTTPS link to an object, for who may read the bucket; None on this machine."""
+    bucket = services.store.bucket
     region = console_region(services)
-    return None if region is None else console.s3_object(region, services.store.bucket, key)
+    return map_optional(region, lambda at: console.s3_object(at, bucket, key))

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from compilegate.domain import naming
-from compilegate.domain.optional import without_none
+from compilegate.domain.optional import with_known, without_none
 from compilegate.domain.planning.rounds import MOST_RETRIES, THROTTLE_ATTEMPTS
 from compilegate.domain.production.attempts import attempt_number
 from compilegate.domain.production.history import WorkloadHistory
@@ -47,13 +47,11 @@ def jobs_of_trial(trial: Trial, records: TrialRecords | None, services: Services
     the recorded jobs and no others. Of any other run, every try is asked for.
     """
     workload, name = trial.workload, trial.trial
-    recorded = {} if records is None else {
-        one.job: naming.job_run(workload, name, one.job) for one in records.jobs
-    }  # fmt: skip
+    jobs = [one.job for one in records.jobs] if records else []
+    recorded = dict(with_known(jobs, lambda job: naming.job_run(workload, name, job)))
     requested = requested_runs(trial, services.store)
     names = names_of_runs(trial, (run for run in requested if run not in recorded.values()))
-    own = (job for job, run in recorded.items() if run is not None)
-    return services.jobs.describe_all([*own, *names])
+    return services.jobs.describe_all([*recorded, *names])
 
 
 def requested_runs(trial: Trial, store: ObjectStore) -> list[naming.RunId]:

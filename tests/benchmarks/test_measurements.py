@@ -10,7 +10,7 @@ import pytest
 from benchmarks import checks, flag_reads, holdback, registering, results
 from benchmarks.fleet import __main__ as fleet
 from compilegate.flags.backoff import Backoff
-from compilegate.usecases.fleet.repair import RowRepair
+from compilegate.usecases.fleet.project import RowRepair
 from compilegate.usecases.records import AT_ONCE, read_document
 from stacks.functions import STEPS
 

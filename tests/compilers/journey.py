@@ -22,7 +22,7 @@ from compilegate.cli.main import app
 from compilegate.domain.compilers import NAMES
 from compilegate.domain.eligibility.check import check_eligibility
 from compilegate.domain.planning.plan import plan_trial
-from compilegate.domain.production.arm import check_overrides
+from compilegate.domain.production.job import check_overrides
 from compilegate.domain.reasons import Reason
 from compilegate.domain.request.build import quality_request
 from compilegate.domain.workload.file import parse_workload

@@ -11,7 +11,7 @@ from typing import Any
 from compilegate.domain.eligibility.check import EligibilityVerdict, check_eligibility
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.planning.arms import ArmPlan
-from compilegate.domain.production.arm import with_overrides
+from compilegate.domain.production.job import with_overrides
 from compilegate.domain.reasons import Severity
 from compilegate.domain.request.build import JobContext, JobSite, quality_request
 from compilegate.domain.workload.file import parse_workload

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from compilegate.domain import claims, codec, flag_change, outside
+from compilegate.domain import claims, codec, flag_change, job_output, outside
 from compilegate.domain.judging import design
 from compilegate.domain.planning import estimate, rounds
 from compilegate.domain.production import (
@@ -13,7 +13,6 @@ from compilegate.domain.production import (
     canary,
     fingerprint,
     history,
-    job_evidence,
     orphans,
     probation,
 )
@@ -33,7 +32,7 @@ CONSTANTS = [
     (fingerprint, {"SHOWN_MAX": 80, "DIGEST_SHOWN": 12}),
     (flag_change, {"AGAIN_SECONDS": 600, "LONGEST_REASON": 500}),
     (history, {"DAY_SECONDS": 86_400}),
-    (job_evidence, {"LARGEST_RUN": 100_000}),
+    (job_output, {"LARGEST_RUN": 100_000}),
     (jobs, {"STOP_SECONDS": 120}),
     (judge_round, {"LOST_ROUNDS": 2}),
     (model, {"MIN_RUNTIME_SECONDS": 900}),

@@ -12,8 +12,12 @@ from compilegate.domain.workload.file import parse_workload
 from compilegate.domain.workload.model import FactOverrides
 from compilegate.ports import Services
 from compilegate.usecases.flag.approval import answer_approval
-from compilegate.usecases.flag.change_flag import repair_flag
-from compilegate.usecases.flag.override import find_candidate, revert_by_hand, set_by_hand
+from compilegate.usecases.flag.change_flag import (
+    find_candidate,
+    repair_flag,
+    revert_by_hand,
+    set_by_hand,
+)
 from compilegate.usecases.registration import (
     Package,
     RegisterOptions,

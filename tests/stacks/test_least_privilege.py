@@ -119,7 +119,7 @@ def in_code(owner, template):
             Call("s3:GetObject", f"{bucket}/workloads/{WORKLOAD}/registration.json"),
             Call("s3:GetObjectVersion", f"{bucket}/{OUTPUT}"),
             Call("s3:ListBucketVersions", bucket, {"s3:prefix": OUTPUT}),
-            # usecases/fleet/repair.py: all rows, and one that has to be folded anew.
+            # usecases/fleet/project.py: all rows, and one that has to be folded anew.
             Call("dynamodb:Query", table, {"dynamodb:LeadingKeys": ["fleet#0"]}),
             Call("dynamodb:GetItem", table, {"dynamodb:LeadingKeys": ["month#2026-11#0"]}),
         ],

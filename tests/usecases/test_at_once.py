@@ -13,7 +13,7 @@ from compilegate.domain.errors import CompilegateError
 from compilegate.domain.flag_change import Override
 from compilegate.ports import Services
 from compilegate.usecases.flag.approval import answer_approval
-from compilegate.usecases.flag.override import find_candidate, revert_by_hand, set_by_hand
+from compilegate.usecases.flag.change_flag import find_candidate, revert_by_hand, set_by_hand
 from compilegate.usecases.production import announce_review
 from compilegate.usecases.registration import register, retire
 from tests import fakes

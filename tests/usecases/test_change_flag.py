@@ -13,8 +13,12 @@ from compilegate.domain.flag import MAX_BYTES, OFF, Flag
 from compilegate.domain.flag_change import AGAIN_SECONDS, Override
 from compilegate.domain.records.flags import Author
 from compilegate.domain.records.trials import TrialStarted
-from compilegate.usecases.flag.change_flag import change_flag, latest_flag, repair_flag
-from compilegate.usecases.flag.override import revert_by_hand
+from compilegate.usecases.flag.change_flag import (
+    change_flag,
+    latest_flag,
+    repair_flag,
+    revert_by_hand,
+)
 from tests import fakes
 from tests.usecases.flag_changes import FLAG, WORKLOAD, assert_sound, flag_change, history
 

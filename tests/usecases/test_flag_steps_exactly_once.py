@@ -21,8 +21,12 @@ from compilegate.usecases.flag.approval import (
     await_approval,
     close_approval,
 )
-from compilegate.usecases.flag.change_flag import change_flag
-from compilegate.usecases.flag.override import find_candidate, revert_by_hand, set_by_hand
+from compilegate.usecases.flag.change_flag import (
+    change_flag,
+    find_candidate,
+    revert_by_hand,
+    set_by_hand,
+)
 from compilegate.usecases.planning import plan_trial
 from compilegate.usecases.records import to_json
 from compilegate.usecases.trial.apply_flag import apply_flag, record_decision

@@ -35,7 +35,7 @@ from compilegate.domain.records.trials import TrialDecided
 from compilegate.domain.utc import day, minute
 from compilegate.report import statements
 from compilegate.report.render import render
-from compilegate.usecases.flag.override import revert_by_hand
+from compilegate.usecases.flag.change_flag import revert_by_hand
 from compilegate.usecases.production.announce_review import history_page, write_history
 from compilegate.usecases.records import Trial, to_json
 from compilegate.usecases.reports import trial_report

@@ -15,10 +15,8 @@ from compilegate.domain.production.attempts import RUN_SECONDS
 from compilegate.domain.production.recorded_run import LOOK_BACK_SECONDS
 from compilegate.domain.production.summaries import DayFigures, day_of
 from compilegate.domain.records.production import BegunRun
-from compilegate.usecases.fleet.project import fold_workload
-from compilegate.usecases.fleet.repair import SOUND, RowRepair
-from compilegate.usecases.operations.look import Look, day_by_ledger, look_at
-from compilegate.usecases.operations.sweep import sweep
+from compilegate.usecases.fleet.project import SOUND, RowRepair, fold_workload
+from compilegate.usecases.operations.sweep import Look, day_by_ledger, look_at, sweep
 from tests.domain.fleet.ledgers import ledgers
 from tests.fakes import MemoryTopic, services
 from tests.usecases.production_ledger import DAY, NOW, decided, promote, ran, started, write

@@ -9,7 +9,7 @@ import pytest
 
 from compilegate.adapters.job_outputs import StoredOutputs
 from compilegate.domain import naming
-from compilegate.domain.production.job_evidence import output_uri
+from compilegate.domain.job_output import output_uri
 from compilegate.usecases.trial.judge_arms import judge_arms
 from tests import fakes
 from tests.usecases.trial_builder import (

@@ -30,13 +30,7 @@ from compilegate.domain.records.trials import FlagOutcome, GivenAnswer, TrialDec
 from compilegate.ports import Services
 from compilegate.report import statements
 from compilegate.report.render import render
-from compilegate.usecases.records import (
-    Trial,
-    at_once,
-    find_flag_outcome,
-    find_record,
-    workload_names,
-)
+from compilegate.usecases import records
 from compilegate.usecases.reports import trial_report
 
 # What is said of a step that failed after the flag, and the command that helps, in the order of the
@@ -125,12 +119,14 @@ class Outcome:
         }
 
 
-def read_outcome(trial: Trial, cloud: Cloud, state: ExecutionState, reports: Path) -> Outcome:
+def read_outcome(
+    trial: records.Trial, cloud: Cloud, state: ExecutionState, reports: Path
+) -> Outcome:
     """The end of a trial whose execution has ended; its report is saved under ``reports``."""
     services = cloud.services
     if not state.succeeded:
         return _failed(trial, cloud, state)
-    recorded = find_record(services.store, trial, "decision")
+    recorded = records.find_record(services.store, trial, "decision")
     if recorded is None:
         failure = "the execution ended without a decision"
         return Outcome(trial.workload, trial.trial, None, failure, failure, None)
@@ -157,7 +153,7 @@ def read_outcome(trial: Trial, cloud: Cloud, state: ExecutionState, reports: Pat
         None,
         report,
         [_missing(trial, step, why, report, cloud) for step, why in failed.items()],
-        applied=find_flag_outcome(services.store, trial),
+        applied=records.find_flag_outcome(services.store, trial),
         full_runs=document.get("full_runs"),
         where_time_goes=document.get("where_time_goes"),
         reasons=tuple(read(Reason, one) for one in document.get("reasons") or ())
@@ -166,7 +162,7 @@ def read_outcome(trial: Trial, cloud: Cloud, state: ExecutionState, reports: Pat
     )
 
 
-def _failed(trial: Trial, cloud: Cloud, state: ExecutionState) -> Outcome:
+def _failed(trial: records.Trial, cloud: Cloud, state: ExecutionState) -> Outcome:
     """The ledger's reason, else the error of the execution."""
     history = cloud.services.ledger.history(trial.workload)
     reasons = (one.reason for one in history.failed if one.trial == trial.trial)
@@ -182,7 +178,9 @@ def _failed(trial: Trial, cloud: Cloud, state: ExecutionState) -> Outcome:
     return Outcome(trial.workload, trial.trial, None, failure, failure, None, missing[:1])
 
 
-def _missing(trial: Trial, step: str, why: str, report: Path | None, cloud: Cloud) -> Missing:
+def _missing(
+    trial: records.Trial, step: str, why: str, report: Path | None, cloud: Cloud
+) -> Missing:
     message, command = AFTER_THE_FLAG[step]
     if step == "report_failed" and report:
         message, command = MADE_HERE, ""
@@ -192,13 +190,13 @@ def _missing(trial: Trial, step: str, why: str, report: Path | None, cloud: Clou
 
 def newest_decision(
     workload: str | None, trial: str | None, cloud: Cloud
-) -> tuple[Trial, TrialDecided] | None:
+) -> tuple[records.Trial, TrialDecided] | None:
     """The newest decided trial of a workload, of all without one, or the trial with this id."""
     services = cloud.services
-    names = workload_names(services.store) if workload is None else [workload]
-    histories = at_once(lambda name: services.ledger.history(name, TRIAL_ENTRIES), names)
+    names = records.workload_names(services.store) if workload is None else [workload]
+    histories = records.at_once(lambda name: services.ledger.history(name, TRIAL_ENTRIES), names)
     decided = [
-        (Trial(name, decision.trial, ""), decision)
+        (records.Trial(name, decision.trial, ""), decision)
         for name, history in zip(names, histories, strict=True)
         for decision in history.decided
         if trial in (None, decision.trial)
@@ -206,7 +204,7 @@ def newest_decision(
     return max(decided, key=lambda pair: pair[1].at, default=None)
 
 
-def save_report(trial: Trial, services: Services, reports: Path) -> Path:
+def save_report(trial: records.Trial, services: Services, reports: Path) -> Path:
     """Render a trial's report as it stands now, with what followed; returns the HTML file.
 
     Raises NotFoundError when the trial left no decision.

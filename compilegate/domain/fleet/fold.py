@@ -44,7 +44,7 @@ from compilegate.domain.fleet.row import (
     RowFlag,
 )
 from compilegate.domain.followers import PERMANENT
-from compilegate.domain.optional import largest, without_none
+from compilegate.domain.optional import largest, map_optional, without_none
 from compilegate.domain.production.attempts import RUN_SECONDS
 from compilegate.domain.production.history import DAY_SECONDS, WorkloadHistory
 from compilegate.domain.production.orphans import GRACE_SECONDS
@@ -201,7 +201,9 @@ def _upto(
         if key.startswith(OF_RUNS):
             section = key.partition("#")[0]
             upto[section] = max(key, upto.get(section, ""))
-    return upto if locked is None else {**upto, LOCK: locked}
+    if locked:
+        upto[LOCK] = locked
+    return upto
 
 
 def _job(job: Workload | None) -> dict[str, Any]:
@@ -265,8 +267,7 @@ def _slower_at(history: WorkloadHistory, flag: RowFlag, base: Row) -> int | None
         return None
     reviews = [one for one in history.reviews if one.at >= flag.since]
     if reviews:
-        last = reviews[-1].speed
-        return last.lost_at if last is not None else None
+        return map_optional(reviews[-1].speed, lambda last: last.lost_at)
     return base.slower_at if base.known_flag.since == flag.since else None
 
 
@@ -375,13 +376,13 @@ def _needs_of_flag(row: Row) -> Iterator[Need]:
     yield Need(rows.NO_BASELINE, max(flag.since, baseline_at + BASELINE_SECONDS))
     if row.runs_per_week is not None:
         missed = round(MISSED_RUNS * WEEK_SECONDS / row.runs_per_week)
-        followed_at = flag.since if flag.followed_at is None else flag.followed_at
+        followed_at = max(flag.since, flag.followed_at or 0)
         yield Need(rows.NOT_READ, followed_at + max(missed, LEAST_MISSED_SECONDS))
 
 
 def _failed(row: Row, history: WorkloadHistory) -> Iterator[Need]:
     """The last run, or the last trial, which no person has stopped and none has followed."""
-    failed = [row.last_run.at] if row.last_run is not None and not row.last_run.ok else []
+    failed = [last.at for last in without_none([row.last_run]) if not last.ok]
     decided = [one.trial for one in history.decided]
     failures = [one for one in history.failed if one.error not in STOPPED]
     if row.phase == rows.NO_TRIAL:

@@ -11,14 +11,14 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from operator import itemgetter
 
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.flag import STATES as FLAG_STATES
 from compilegate.domain.fleet.fold import urgency
 from compilegate.domain.fleet.month import Amount, Estimate
 from compilegate.domain.fleet.row import NEEDS, NO_TRIAL, PHASES, STALE, UNREADABLE, Row
-from compilegate.domain.optional import without_none
+from compilegate.domain.optional import with_known, without_none
 
 # Of a workload that production no longer trains.
 RETIRED = "retired"
@@ -177,11 +177,11 @@ def in_order(rows: Sequence[Row], sort: str, now: float, *, reverse: bool) -> li
     by_name = sorted(rows, key=lambda row: row.workload)
     if sort == URGENCY:
         return sorted(by_name, key=partial(_urgency, now=now), reverse=reverse)
-    values: dict[str, Any] = {row.workload: COLUMNS[sort](row, now) for row in by_name}
-    filled = [row for row in by_name if values[row.workload] is not None]
-    of_numbers = bool(filled) and not isinstance(values[filled[0].workload], str)
-    filled.sort(key=lambda row: values[row.workload], reverse=of_numbers != reverse)
-    return [*filled, *(row for row in by_name if values[row.workload] is None)]
+    known = with_known(by_name, lambda row: COLUMNS[sort](row, now))
+    of_numbers = bool(known) and not isinstance(known[0][1], str)
+    known.sort(key=itemgetter(1), reverse=of_numbers != reverse)
+    names = {row.workload for row, _ in known}
+    return [row for row, _ in known] + [row for row in by_name if row.workload not in names]
 
 
 def _urgency(row: Row, now: float) -> tuple[float, ...]:

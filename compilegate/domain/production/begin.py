@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, Self
 
@@ -14,6 +14,7 @@ from compilegate.domain.errors import InvalidInputError, UnreadableRecordError
 from compilegate.domain.flag import OFF, Flag, parse_flag
 from compilegate.domain.flag_change import agrees, flag_of
 from compilegate.domain.followers import HOLD, PERMANENT, REFRESH_EVERY, STALE, WATCHED
+from compilegate.domain.optional import map_optional
 from compilegate.domain.production import fingerprint
 from compilegate.domain.production.attempts import Attempt, longest_run_seconds
 from compilegate.domain.production.canary import Choice, open_slot
@@ -193,7 +194,7 @@ class RunStart:
             workload=str(event["workload"]),
             execution=str(event["execution"]),
             run=naming.trial_id(moment),
-            scheduled=None if scheduled is None else str(scheduled),
+            scheduled=map_optional(scheduled, str),
         )
 
 
@@ -203,7 +204,7 @@ class BeginInput:
 
     ``reading`` is the flag as parameter and ledger have it. ``jobs`` builds what production trains
     today, ``spec_key`` and ``source_key`` say where that lies. ``proven`` is what the promotion of
-    ``reading`` was measured on, None where nothing is compared.
+    ``reading`` was measured on, empty where nothing is compared.
     """
 
     start: RunStart
@@ -213,7 +214,7 @@ class BeginInput:
     spec_key: str
     source_key: str
     now: int
-    proven: fingerprint.Fingerprint | None = None
+    proven: fingerprint.Fingerprint = field(default_factory=dict)
 
 
 def choose_run(inputs: BeginInput) -> BegunRun:
@@ -267,15 +268,15 @@ def choose_run(inputs: BeginInput) -> BegunRun:
 def _is_held_back(inputs: BeginInput) -> bool:
     """By the run's id, and by the run before it."""
     run = inputs.start.run
-    earlier = [one for one in inputs.history.begun if one.run < run]
-    last = max(earlier, key=lambda one: one.run, default=None)
+    earlier = {one.run: one for one in inputs.history.begun if one.run < run}
+    last = max(earlier, default=run)
     return holds_back(
         inputs.jobs.trained.workload,
         inputs.reading.flag.holdback,
         run=run,
         at=naming.time_of(run),
-        last=naming.time_of(last.run if last else run),
-        last_on_baseline=last is not None and last.arm == BASELINE,
+        last=naming.time_of(last),
+        last_on_baseline=last in earlier and earlier[last].arm == BASELINE,
     )
 
 
@@ -285,7 +286,7 @@ def _without_stale(inputs: BeginInput) -> FlagReading:
     The flag itself is changed after the run (review_production.py), which also reports it.
     """
     reading, jobs = inputs.reading, inputs.jobs
-    if reading.promotion is None or inputs.proven is None:
+    if reading.promotion is None or not inputs.proven:
         return reading
     registered = fingerprint.registered_fingerprint(
         reading.promotion, jobs.trained, jobs.facts, region=jobs.site.region

@@ -12,10 +12,16 @@ from compilegate.domain.facts import Facts, Price
 from compilegate.domain.failures import ENDED, explain, job_end
 from compilegate.domain.fields import Fields
 from compilegate.domain.flag_change import Versions
+from compilegate.domain.optional import map_optional, without_none
 from compilegate.domain.outside import BROKEN
 from compilegate.domain.production import attempts
 from compilegate.domain.production.history import WorkloadHistory
-from compilegate.domain.production.recorded_run import billable_seconds, judged_result, times
+from compilegate.domain.production.recorded_run import (
+    billable_seconds,
+    billed_usd,
+    judged_result,
+    times,
+)
 from compilegate.domain.records.production import TEAM, BegunRun, IgnoredJob, ProductionRun
 from compilegate.domain.workload.model import Training, Workload
 
@@ -164,8 +170,7 @@ def team_run(
 
 def _usd(described: Mapping[str, Any], price: Price | None) -> float | None:
     """What a job cost; None where it is not billed, has no price, or has groups of instances."""
-    billable = billable_seconds(described)
     instances = (described.get("ResourceConfig") or {}).get("InstanceCount")
-    if billable is None or price is None or instances is None:
-        return None
-    return billable / 3600 * price.usd_per_hour * int(instances)
+    each = billed_usd(described, map_optional(price, lambda one: one.usd_per_hour))
+    factors = without_none((each, instances))
+    return factors[0] * int(factors[1]) if len(factors) == 2 else None

@@ -19,8 +19,8 @@ from typing import Any
 from compilegate.domain.errors import InvalidInputError, NotFoundError
 from compilegate.domain.facts import Facts
 from compilegate.domain.planning.arms import ArmPlan
-from compilegate.domain.production.arm import baseline_arm, with_overrides
 from compilegate.domain.production.history import Promotion
+from compilegate.domain.production.job import baseline_arm, with_overrides
 from compilegate.domain.production.registration import TrainedJob
 from compilegate.domain.reasons import Reason
 from compilegate.domain.records.production import ProductionRun

@@ -20,7 +20,7 @@ from compilegate.domain.flag import OFF, Flag
 from compilegate.domain.flag_change import REVERT
 from compilegate.domain.judging.evidence import PROBATION
 from compilegate.domain.judging.evidence_file import read_full_run
-from compilegate.domain.optional import without_none
+from compilegate.domain.optional import map_optional, without_none
 from compilegate.domain.production.fingerprint import recorded, stale_reasons
 from compilegate.domain.production.history import Promotion
 from compilegate.domain.production.savings import metric_of, wall_seconds_of
@@ -261,8 +261,8 @@ class Findings:
     @property
     def without_change(self) -> bool:
         """Whether most runs do without it: what production trains is not what was proven."""
-        is_invalid = self.decision is not None and self.decision.verdict is Verdict.INVALID
-        return is_invalid and self.untreated >= UNTREATED
+        verdict = map_optional(self.decision, lambda one: one.verdict)
+        return verdict is Verdict.INVALID and self.untreated >= UNTREATED
 
 
 def flag_transition(

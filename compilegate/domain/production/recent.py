@@ -29,18 +29,17 @@ WINDOWS_DAYS = (7, 28, 112, 448)
 RECORD_SECONDS = 600
 
 
-def windows(now: float, run: str | None = None) -> list[float]:
+def windows(now: float, run: str = "") -> list[float]:
     """From when on to read, the shortest first; ``run`` is in each, the last is everything."""
-    began = now if run is None else naming.time_of(run)
+    began = naming.time_of(run) if run else now
     return [*(min(now - days * DAY_SECONDS, began) for days in WINDOWS_DAYS), -math.inf]
 
 
 def _complete_since(history: WorkloadHistory, longest: float) -> float:
     """From when on ``history`` has all runs, by their start, and all reviews."""
     # What was never registered does not run; who registers it has a clock of their own.
-    first = next(iter(history.registrations), None)
     known_since = history.since + CLOCKS_APART_SECONDS
-    if first is not None and first.revision == 1 and first.at >= known_since:
+    if any(one.revision == 1 and one.at >= known_since for one in history.registrations[:1]):
         return -math.inf
     return history.since + longest
 

@@ -15,6 +15,7 @@ from typing import Any
 from compilegate.domain import naming
 from compilegate.domain.errors import CompilegateError, InvalidInputError
 from compilegate.domain.failures import IN_PROGRESS, Ending, JobEnd, explain, job_end
+from compilegate.domain.optional import without_none
 from compilegate.domain.production import attempts
 from compilegate.domain.production.history import DAY_SECONDS, WorkloadHistory
 from compilegate.domain.production.job import RunJobs
@@ -149,7 +150,6 @@ def attempt_run(ended: EndedAttempt, *, gave_up: str = "") -> ProductionRun:
     if gave_up:
         status, counts, reason = NOT_RUN, False, gave_up
     began, over = times(ended.described, otherwise=float(ended.now))
-    billable = billable_seconds(ended.described)
     price = ended.jobs.usd_per_hour(begun, attempt)
     own_type = begun.overrides.get("instance_type") if chosen else None
     bundle, details = ended.jobs.compile_bundle(begun, attempt), dict[str, Any]()
@@ -172,8 +172,8 @@ def attempt_run(ended: EndedAttempt, *, gave_up: str = "") -> ProductionRun:
         canary=begun.canary if chosen else None,
         decision_id=begun.decision_id if chosen else None,
         instance_type=str(fallback or own_type or ended.workload.training.instance_type),
-        usd=None if billable is None or price is None else billable / 3600 * price,
-        billable_seconds=billable,
+        usd=billed_usd(ended.described, price),
+        billable_seconds=billable_seconds(ended.described),
         details={
             "attempt": attempt.number,
             "ending": str(end.ending),
@@ -304,3 +304,9 @@ def billable_seconds(described: Mapping[str, Any]) -> float | None:
     """What SageMaker bills for the job, wall clock of the cluster."""
     seconds = described.get("BillableTimeInSeconds")
     return float(seconds) if isinstance(seconds, int | float) else None
+
+
+def billed_usd(described: Mapping[str, Any], usd_per_hour: float | None) -> float | None:
+    """The price of that time; None where time or price is unknown."""
+    factors = without_none((billable_seconds(described), usd_per_hour))
+    return factors[0] / 3600 * factors[1] if len(factors) == 2 else None

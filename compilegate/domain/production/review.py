@@ -18,6 +18,7 @@ from compilegate.domain.decision import JUDGE_VERSION, Decision, ProbationStep, 
 from compilegate.domain.errors import InvalidEvidenceError
 from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.judging.probation import Judge
+from compilegate.domain.optional import map_optional
 from compilegate.domain.production import fingerprint, probation, slower
 from compilegate.domain.production.history import Promotion, WorkloadHistory
 from compilegate.domain.production.recent import Before
@@ -177,7 +178,7 @@ def _speed(inputs: ReviewInput) -> SpeedSum | None:
 
 
 def _slower_notes(inputs: ReviewInput, speed: SpeedSum | None) -> tuple[Reason, ...]:
-    if speed is None or speed.lost_at is None:
+    if map_optional(speed, lambda one: one.lost_at) is None:
         return ()
     text = (
         f"{inputs.promotion.candidate} was at least {ratio(inputs.speedup or 1)} as fast as the "
@@ -242,8 +243,8 @@ def message_kind(review: Review, before: Review | None) -> str | None:
     """
     before = before or Review(at=0, run="", trial="", candidate="")
     if review.transition is not None and review.action != probation.HOLDBACK:
-        last = before.transition
-        if last is not None and last.change_id == review.transition.change_id:
+        last = map_optional(before.transition, lambda one: one.change_id)
+        if last == review.transition.change_id:
             return None  # a manual change holds the flag, and its author has the message
         return probation.STALE if review.action == probation.RESUME else review.action
     new = review.codes - before.codes

@@ -22,7 +22,7 @@ from compilegate.domain import utc
 from compilegate.domain.arithmetic import mean
 from compilegate.domain.economics import known_usd, micro_usd
 from compilegate.domain.failures import COMPLETED
-from compilegate.domain.optional import largest, without_none
+from compilegate.domain.optional import largest, map_optional, without_none
 from compilegate.domain.outside import is_figure
 from compilegate.domain.production.ratio import NORMAL_QUANTILE, Point, Ratio, ratio_of
 from compilegate.domain.records.production import ProductionRun
@@ -44,8 +44,7 @@ def metric_of(run: ProductionRun, guardrail: str | None = None) -> float | None:
 
 def wall_seconds_of(run: ProductionRun) -> float | None:
     """Seconds of wall clock of the whole job; one that took no time was not measured."""
-    seconds = _figure(run.result.get("wall_seconds"))
-    return seconds if seconds is not None and seconds > 0 else None
+    return max(_figure(run.result.get("wall_seconds")) or 0.0, 0.0) or None
 
 
 def work_of(run: ProductionRun) -> tuple[float, float, float] | None:
@@ -141,9 +140,8 @@ class Savings:
     @property
     def share_of_estimate(self) -> float | None:
         """What was saved over what was expected; None where either is unknown or nothing was."""
-        if self.saved_usd is None or not self.expected_usd:
-            return None
-        return self.saved_usd / self.expected_usd
+        known = self.priced_runs and self.expected_usd
+        return self.micro_usd / 1e6 / known if known else None
 
 
 @dataclass(frozen=True)
@@ -158,7 +156,7 @@ class RunSaving:
     @property
     def usd(self) -> float | None:
         """In USD."""
-        return None if self.micro_usd is None else self.micro_usd / 1e6
+        return map_optional(self.micro_usd, lambda micro: micro / 1e6)
 
     @property
     def compared(self) -> bool:
@@ -196,7 +194,7 @@ def sum_of(by_run: Sequence[RunSaving], usd_per_run: float | None = None) -> Sav
         micro_usd=sum(priced),
         se_micro_usd=sum(one.se_micro_usd for one in by_run),
         baseline_at=largest(one.baseline_at for one in by_run),
-        expected_usd=None if usd_per_run is None else usd_per_run * compared,
+        expected_usd=map_optional(usd_per_run, lambda usd: usd * compared),
     )
 
 

@@ -50,15 +50,16 @@ def speed_sum(
     walls = sound_runs(runs, candidate)
     near = _near_the_latest(walls)
     ratio = ratio_of([point for _, point in near])
-    latest = next((run for run, point in near if point.is_baseline), None)
-    is_counted = latest is None or (before is not None and latest <= before.run)
-    if is_counted or ratio is None or speedup is None or speedup <= 1:
+    latest = next((run for run, point in near if point.is_baseline), "")
+    is_counted = latest <= (before.run if before else "")
+    speedup = speedup or 1.0  # of none that was measured none is lost
+    if is_counted or ratio is None or speedup <= 1:
         return before
     shift, error = math.log(speedup) / 2, max(ratio.se, LEAST_ERROR)
     fallen = shift * (math.log(speedup) - shift / 2 - ratio.log) / error**2
     total = max(0.0, (before.total if before else 0.0) + fallen)
     since = before.lost_at if before and before.lost_at is not None else now
-    return SpeedSum(total, str(latest), since if total > LIMIT else None)
+    return SpeedSum(total, latest, since if total > LIMIT else None)
 
 
 def sound_runs(runs: Sequence[ProductionRun], candidate: str) -> list[tuple[str, Point]]:
@@ -77,8 +78,9 @@ def sound_runs(runs: Sequence[ProductionRun], candidate: str) -> list[tuple[str,
 
 def _near_the_latest(walls: Sequence[tuple[str, Point]]) -> list[tuple[str, Point]]:
     """The latest baseline run among the candidate's beside it; empty while too few follow it."""
-    place = max((at for at, (_, point) in enumerate(walls) if point.is_baseline), default=None)
-    if place is None or not AFTER <= len(walls) - 1 - place <= MOST_AFTER:
+    baselines = (at for at, (_, point) in enumerate(walls) if point.is_baseline)
+    place = max(baselines, default=len(walls))  # without any, none follows it
+    if not AFTER <= len(walls) - 1 - place <= MOST_AFTER:
         return []
     middle = walls[place]
     earlier = [one for one in walls[:place] if not one[1].is_baseline][-BEFORE:]

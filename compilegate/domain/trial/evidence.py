@@ -26,6 +26,7 @@ from compilegate.domain.flag import DIGEST, CompileBundle
 from compilegate.domain.judging.evidence import TRIAL, Arm, Evidence, FullRun, SpeedRun, TrialPlan
 from compilegate.domain.judging.evidence_file import read_evidence, read_run
 from compilegate.domain.judging.validity import alike_but_for_time
+from compilegate.domain.optional import with_known
 from compilegate.domain.planning.arms import CONTROL, ArmPlan
 from compilegate.domain.production.canary import CHANGED, OVERDUE, RETIRED, canary_runs
 from compilegate.domain.production.history import WorkloadHistory
@@ -161,7 +162,7 @@ class TrialEvidence:
         merged = []
         for _, own in sorted(by_job.items()):
             first = min([one for one in own if one.has_runs] or own, key=attrgetter("at"))
-            prices = [(one.at, one.usd) for one in own if one.usd is not None]
+            prices = [(one.at, usd) for one, usd in with_known(own, lambda one: one.usd)]
             merged.append(replace(first, usd=max(prices)[1] if prices else None))
         return tuple(merged)
 
@@ -191,7 +192,7 @@ class TrialEvidence:
     @property
     def usd_by_job(self) -> dict[str, float]:
         """What each job that is paid for has cost."""
-        return {job.job: job.usd for job in self.jobs if job.usd is not None}
+        return {job.job: usd for job, usd in with_known(self.jobs, lambda job: job.usd)}
 
     @property
     def spent_usd(self) -> float:

@@ -18,6 +18,7 @@ from compilegate.domain.failures import COMPLETED, STOPPED, explain_job
 from compilegate.domain.judging.evidence import FullRun, SpeedRun
 from compilegate.domain.judging.evidence_file import read_full_run, read_speed_run
 from compilegate.domain.judging.probation import Judge
+from compilegate.domain.optional import with_known
 from compilegate.domain.outside import shorten
 from compilegate.domain.planning.arms import ArmPlan, arm_of, controls_of, measured_by
 from compilegate.domain.planning.rounds import speed_job_seconds
@@ -216,11 +217,9 @@ def spent_on(
     now: int,
 ) -> float:
     """What a trial, ``of`` a workload, has cost: its described jobs, and what else is recorded."""
-    prices = {one.job: one.usd for one in records.jobs if one.usd is not None}
-    for job, described in jobs.items():
-        run = naming.job_run(*of, job)
-        if run is not None:
-            prices[job] = usd_of(run, described, arms, now=now)
+    prices = {one.job: usd for one, usd in with_known(records.jobs, lambda one: one.usd)}
+    for job, run in with_known(jobs, lambda job: naming.job_run(*of, job)):
+        prices[job] = usd_of(run, jobs[job], arms, now=now)
     return math.fsum(prices.values())
 
 

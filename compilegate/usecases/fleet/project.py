@@ -2,28 +2,34 @@
 
 The table's stream says which workload has changed; what became of it is read from its ledger. So
 records that come twice, in another order or not at all cannot damage a row: it is what the ledger
-says, or an earlier state of it until the next record or the daily pass (repair.py).
+says, or an earlier state of it until the next record or the daily pass (below).
 """
 
 from __future__ import annotations
 
 import logging
+import zlib
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import chain
+from threading import Semaphore
 from typing import Any
 
-from compilegate.domain import codec
+from compilegate.domain import arithmetic, codec
 from compilegate.domain.errors import CompilegateError
-from compilegate.domain.fleet.fold import base_of, read_since, row_of, unreadable
+from compilegate.domain.fleet.fold import base_of, lags, read_since, row_of, unreadable
 from compilegate.domain.fleet.month import Month, months_of, registered
-from compilegate.domain.fleet.row import Row
+from compilegate.domain.fleet.row import FOLD, Row
 from compilegate.domain.ledger_keys import DEPLOYMENT
+from compilegate.domain.optional import map_optional
 from compilegate.domain.outside import BROKEN
+from compilegate.domain.production.history import DAY_SECONDS, WorkloadHistory
+from compilegate.domain.production.summaries import TimeWindow
 from compilegate.domain.workload.model import Workload
 from compilegate.ports import Services, Stored
+from compilegate.usecases.metrics import measure
 from compilegate.usecases.records import at_once, spec_at, workload_names
 
 # Attempts at a row that others write at the same time: another shard, the daily pass.
@@ -89,7 +95,7 @@ def fold(base: Row, services: Services, before: Row | None = None) -> tuple[Row,
             codec.read(type(item), codec.write(item))
     except BROKEN:
         logger.exception("%s: no row can be made of its ledger", workload)
-        return unreadable(base if before is None else before, now), []
+        return unreadable(before or base, now), []
     return row, months
 
 
@@ -121,7 +127,7 @@ def keep_month(month: Month, services: Services) -> None:
     for _ in range(ATTEMPTS):
         stored = services.fleet.month(month.month, month.workload)
         kept = stored.item
-        same = kept is not None and month == replace(kept, read_at=month.read_at)
+        same = month == map_optional(kept, lambda one: replace(one, read_at=month.read_at))
         is_open = month.read_at < month.closes_at
         if stored.newer or (same and is_open) or not month.replaces(kept):
             return
@@ -171,3 +177,93 @@ def read_fleet(services: Services) -> Fleet:
         building=tuple(name for name in missing if name in left),
         unread=(*(name for name in items.damaged if name in left), *items.newer),
     )
+
+
+# Once a day: rows that lag behind their ledgers are folded anew, missing ones are built.
+#
+# A row lags where records of the stream have got lost. The pass sees that by the number of entries
+# and the newest keys of what it reads; of some workloads it reads the whole ledger and compares.
+
+# Each row is compared with its whole ledger once in so many days.
+COMPARED_DAYS = 90
+# What was written since then the stream may still bring.
+STREAM_SECONDS = 900
+# For folding whole ledgers; what is left after it waits for the next pass.
+BUDGET_SECONDS = 400
+FOLDED_AT_ONCE = 4  # each takes the memory of a whole ledger
+SOUND, BUILT, REPAIRED, NEWER, WAITING = "sound", "built", "repaired", "newer", "waiting"
+
+
+class RowRepair:
+    """One pass; ``check`` may be called from several threads, once for each workload."""
+
+    def __init__(self, services: Services) -> None:
+        rows = services.fleet.rows()
+        self._rows = {row.workload: row for row in rows.read}
+        self._newer = frozenset(rows.newer)
+        self._services = services
+        self._now = services.clock.now()
+        self._folding = Semaphore(FOLDED_AT_ONCE)
+
+    def row(self, workload: str) -> Row | None:
+        """The row as it was at the beginning of the pass."""
+        return self._rows.get(workload)
+
+    def check(self, workload: str, recent: WorkloadHistory, lock: str | None) -> str:
+        """Fold the row anew where it lags; says what was done.
+
+        ``recent`` is what was read of the ledger: any part of it; ``lock`` the execution that
+        holds the workload.
+        """
+        if workload in self._newer:
+            return NEWER
+        row, now = self._rows.get(workload), self._services.clock.now()
+        young = TimeWindow(now - STREAM_SECONDS + 1, now + 1)
+        is_lagging = True
+        if row is not None:
+            is_lagging = lags(row, recent, lock, young)
+            is_compared = not lags(row, recent, lock) and self._is_compared_today(workload)
+            if not (is_lagging or is_compared):
+                return SOUND
+        if now > self._now + BUDGET_SECONDS:
+            return WAITING if is_lagging else SOUND
+        return self._fold(workload)
+
+    def _is_compared_today(self, workload: str) -> bool:
+        shard = zlib.crc32(workload.encode()) % COMPARED_DAYS
+        return shard == self._now // DAY_SECONDS % COMPARED_DAYS
+
+    def _fold(self, workload: str) -> str:
+        """From the whole ledger; the row may have been written since all rows were read."""
+        stored = self._services.fleet.row(workload)
+        with self._folding:
+            row, months = fold(Row(workload), self._services, stored.item)
+        if stored.newer:
+            return SOUND
+        # Whether both say the same, whenever they were folded.
+        is_sound = row == map_optional(
+            stored.item, lambda kept: replace(kept, read_at=row.read_at, closed=row.closed)
+        )
+        if is_sound:
+            # Of a workload in which nothing happens the stream says nothing: its months begin and
+            # are closed here.
+            since_close = COMPARED_DAYS * DAY_SECONDS
+            months = [one for one in months if row.read_at < one.closes_at + since_close]
+        if not write_fold(row, months, stored, self._services):
+            fold_workload(workload, self._services)
+            return SOUND
+        if is_sound:
+            return SOUND
+        is_new = stored.version == "" or (stored.item is not None and stored.item.fold < FOLD)
+        if not is_new:
+            logger.error("%s: its row was not what its ledger says; it was folded anew", workload)
+        return BUILT if is_new else REPAIRED
+
+
+def measure_repairs(outcomes: Iterable[str], services: Services) -> dict[str, int]:
+    """Write how many rows the pass built and repaired as metrics; returns all counts."""
+    done = [*outcomes]
+    counts = {one: done.count(one) for one in (BUILT, REPAIRED, NEWER, WAITING)}
+    figures = {arithmetic.ROWS_BUILT: counts[BUILT], arithmetic.ROWS_REPAIRED: counts[REPAIRED]}
+    measure(figures, "rows of the fleet after the daily pass", services)
+    return {f"rows_{outcome}": number for outcome, number in counts.items()}

@@ -13,6 +13,7 @@ from typing import Any
 from compilegate.domain.claims import Notification, stated_usd_per_run
 from compilegate.domain.errors import NotFoundError
 from compilegate.domain.fleet.row import Row
+from compilegate.domain.optional import map_optional
 from compilegate.domain.production.attempts import RUN_SECONDS
 from compilegate.domain.production.history import WorkloadHistory, promotions
 from compilegate.domain.production.probation import ON_PROBATION
@@ -26,16 +27,7 @@ from compilegate.domain.production.summaries import (
 )
 from compilegate.ports import ObjectStore, Services, Topic
 from compilegate.report.notifications.weekly_digest import digest, is_quiet
-from compilegate.usecases.records import (
-    UNREADABLE,
-    Trial,
-    at_once,
-    find_decision,
-    load_registration,
-    load_spec,
-    try_each,
-    workload_names,
-)
+from compilegate.usecases import records
 
 logger = logging.getLogger("compilegate")
 
@@ -104,7 +96,9 @@ def send_digests(_event: Mapping[str, Any], *, services: Services, topic: Topic)
         topic.publish(notification)
         return True
 
-    sent = try_each(((f"the digest of {one.owner} was not sent", one) for one in loud), publish)
+    sent = records.try_each(
+        ((f"the digest of {one.owner} was not sent", one) for one in loud), publish
+    )
     return {"sent": sent, "quiet": len(made) - len(loud)}
 
 
@@ -112,7 +106,7 @@ def _read_all(services: Services, window: TimeWindow) -> dict[str | None, _Owned
     owners: dict[str | None, _Owned] = defaultdict(_Owned)
     rows = {row.workload: row for row in services.fleet.rows().read}
     read_one = partial(_read, rows=rows, services=services, window=window)
-    for owner, read in at_once(read_one, workload_names(services.store)):
+    for owner, read in records.at_once(read_one, records.workload_names(services.store)):
         if read != _Owned():
             owners[owner].summaries += read.summaries
             owners[owner].unread += read.unread
@@ -128,7 +122,7 @@ def _read(
     saved before, so that only runs of this week are read, however long they took.
     """
     try:
-        registration = load_registration(services.store, name)
+        registration = records.load_registration(services.store, name)
     except NotFoundError:
         return None, _Owned()  # uploaded for a trial alone
     except Exception:
@@ -165,7 +159,7 @@ def _saved(row: Row, expected: ExpectedSavings) -> Savings:
         micro_usd=saved.micro_usd,
         se_micro_usd=saved.se_micro_usd,
         baseline_at=row.baseline_at,
-        expected_usd=None if per_run is None else per_run * saved.runs,
+        expected_usd=map_optional(per_run, lambda usd: usd * saved.runs),
     )
 
 
@@ -176,15 +170,16 @@ def _expected(
     turned_on = promotions(history.flags)
     if not turned_on:
         return None
-    trials = {str(one.trial): Trial(name, str(one.trial), spec_key) for one in turned_on}
+    trials = {str(one.trial): records.Trial(name, str(one.trial), spec_key) for one in turned_on}
     probation_runs = None
     try:
         latest = trials[str(turned_on[-1].trial)]
-        probation_runs = load_spec(store, latest).workload.policy.probation_runs
-    except (NotFoundError, *UNREADABLE):
+        probation_runs = records.load_spec(store, latest).workload.policy.probation_runs
+    except (NotFoundError, *records.UNREADABLE):
         pass
     decisions = {
-        trial: find_decision(store, one.record_key("decision")) for trial, one in trials.items()
+        trial: records.find_decision(store, one.record_key("decision"))
+        for trial, one in trials.items()
     }
     usd = {trial: stated_usd_per_run(one) if one else None for trial, one in decisions.items()}
     return ExpectedSavings(usd, probation_runs)

@@ -16,7 +16,7 @@ from compilegate.domain.errors import CompilegateError, InvalidInputError, NotFo
 from compilegate.domain.followers import STALE
 from compilegate.domain.production import begin
 from compilegate.domain.production.attempts import Attempt
-from compilegate.domain.production.fingerprint import planned
+from compilegate.domain.production.fingerprint import Fingerprint, planned
 from compilegate.domain.production.history import WorkloadHistory
 from compilegate.domain.production.job import RunJobs
 from compilegate.domain.production.recent import enough_to_begin, windows
@@ -24,20 +24,11 @@ from compilegate.domain.production.registration import TrainedJob
 from compilegate.domain.records.production import BegunRun
 from compilegate.domain.workload.model import BASELINE, KEEP
 from compilegate.ports import Ledger, Services
+from compilegate.usecases import records
 from compilegate.usecases.drain_mark import refuse_if_drained
 from compilegate.usecases.flag.change_flag import repair_if_possible
 from compilegate.usecases.job_requests import job_site, request_limits
 from compilegate.usecases.metrics import count
-from compilegate.usecases.records import (
-    Spec,
-    Trial,
-    deployed_facts,
-    load_plan,
-    load_registered,
-    read_document,
-    spec_at,
-    to_json,
-)
 
 logger = logging.getLogger("compilegate")
 
@@ -61,7 +52,7 @@ def begin_run(event: Mapping[str, Any], *, services: Services) -> dict[str, Any]
     history = services.ledger.history(start.workload, since=since)
     begun = history.begun_run(start.run)
     if begun is not None:
-        workload = spec_at(services.store, begun.spec_key).workload
+        workload = records.spec_at(services.store, begun.spec_key).workload
     else:
         inputs = _read(
             start, begin.read_flag(name, text, history, error=problem), history, services
@@ -86,11 +77,8 @@ def _read(
     if reading.repair:
         # First: a team's own pipeline reads the parameter, even where this run cannot begin.
         repair_if_possible(start.workload, services)
-    spec, promotion, proven = (
-        load_registered(start.workload, services.store),
-        reading.promotion,
-        None,
-    )
+    spec, promotion = records.load_registered(start.workload, services.store), reading.promotion
+    proven: Fingerprint = {}
     jobs, now = run_jobs(spec.job, services), services.clock.now()
 
     def is_enough(read_so_far: WorkloadHistory) -> bool:
@@ -101,8 +89,10 @@ def _read(
     history = services.ledger.enough(start.workload, history, longer, is_enough)
     if promotion is not None and spec.workload.policy.on_stale != KEEP:
         try:
-            plan = load_plan(services.store, Trial(start.workload, promotion.trial, ""))
-            measured = spec_at(services.store, plan.spec_key)
+            plan = records.load_plan(
+                services.store, records.Trial(start.workload, promotion.trial, "")
+            )
+            measured = records.spec_at(services.store, plan.spec_key)
             proven = planned(plan.arm(promotion.candidate), measured.job)
         except (CompilegateError, KeyError, TypeError, ValueError):
             # The review reports it after the run; it is never a reason not to train.
@@ -146,7 +136,7 @@ def build_request(event: Mapping[str, Any], *, services: Services) -> dict[str, 
     request = jobs_of(begun, services).request(begun, attempt)
     key = naming.production_request_key(workload, run, attempt.number)
     services.roles.ensure(workload)
-    services.store.put(key, to_json(request))
+    services.store.put(key, records.to_json(request))
     return {"run": run, "request_key": key, "job_base": request["TrainingJobName"]}
 
 
@@ -160,12 +150,12 @@ def load_begun(workload: str, run: str, ledger: Ledger) -> BegunRun:
 
 def jobs_of(begun: BegunRun, services: Services) -> RunJobs:
     """Builds the jobs of a run from the spec that it began with."""
-    return run_jobs(spec_at(services.store, begun.spec_key).job, services)
+    return run_jobs(records.spec_at(services.store, begun.spec_key).job, services)
 
 
 def run_jobs(trained: TrainedJob, services: Services) -> RunJobs:
     """Builds the jobs of runs that train this, as this deployment makes them."""
-    facts = deployed_facts(services.settings)
+    facts = records.deployed_facts(services.settings)
     return RunJobs(
         trained, facts, job_site(services.settings, services.store.bucket), request_limits()
     )
@@ -177,7 +167,7 @@ def check_trainable(document: Mapping[str, Any], services: Services) -> None:
     Called before a workload is registered. Raises InvalidInputError where there is no image for
     it, or SageMaker would refuse it.
     """
-    spec = Spec(read_document(document["workload"]), str(document["source_key"]))
+    spec = records.Spec(records.read_document(document["workload"]), str(document["source_key"]))
     begun = BegunRun(
         at=0, run=naming.trial_id(0), execution="", arm=BASELINE, why=begin.SCHEDULED, seed=1,
         number=1, spec_key="", source_key=spec.source_key,

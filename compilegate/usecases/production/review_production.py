@@ -34,19 +34,9 @@ from compilegate.domain.production.review import ReviewInput, review_promotion
 from compilegate.domain.records.flags import FlagVersion
 from compilegate.domain.records.production import ProbationEnd, Review
 from compilegate.ports import ObjectStore, Services
+from compilegate.usecases import records
 from compilegate.usecases.equivalence import revoke_class
 from compilegate.usecases.flag.change_flag import Changed, change_flag
-from compilegate.usecases.records import (
-    Spec,
-    Trial,
-    facts_for_workload,
-    find_decision,
-    find_plan,
-    load_record,
-    load_registered,
-    spec_at,
-    to_json,
-)
 
 # Changes of the flag that end a probation.
 FINAL = (REVERT, PERMANENT)
@@ -71,7 +61,7 @@ def review_production(
         inputs = _read(workload, run, promotion, history, services)
         reviewed, documents = review_promotion(inputs, judge)
         for key, document in documents.items():
-            services.store.put(key, to_json(document))
+            services.store.put(key, records.to_json(document))
         # The review that stands: this one, or that of a call which was faster.
         review = services.ledger.put_once(workload, reviewed)
     change = _change_flag(workload, review, services)
@@ -90,12 +80,16 @@ def review_production(
 def _read(
     workload: str, run: str, promotion: Promotion, history: WorkloadHistory, services: Services
 ) -> ReviewInput:
-    settings, store, trial = services.settings, services.store, Trial(workload, promotion.trial, "")
+    settings, store, trial = (
+        services.settings,
+        services.store,
+        records.Trial(workload, promotion.trial, ""),
+    )
     evidence, now = _evidence(trial, promotion, store), services.clock.now()
     if evidence:
         promotion = replace(promotion, metric=evidence["quality"]["metric"])
     try:
-        spec: Spec | None = load_registered(workload, store)
+        spec: records.Spec | None = records.load_registered(workload, store)
     except (NotFoundError, InvalidInputError):
         spec = None  # a team trains without a registration
     longest = longest_run_seconds(spec.workload) if spec else RUN_SECONDS
@@ -118,13 +112,13 @@ def _read(
     if speedup and speedup.target is None:  # else the trial did not compare walls
         inputs = replace(inputs, speedup=speedup.interval[0])
     # With a plan that is damaged nothing is compared; what got worse is still turned off.
-    plan = find_plan(store, trial)
+    plan = records.find_plan(store, trial)
     if plan:
-        proven = planned(plan.arm(promotion.candidate), spec_at(store, plan.spec_key).job)
+        proven = planned(plan.arm(promotion.candidate), records.spec_at(store, plan.spec_key).job)
         inputs = replace(inputs, proven=proven)
     if spec is None:
         return inputs
-    facts = facts_for_workload(spec.workload, settings)
+    facts = records.facts_for_workload(spec.workload, settings)
     return replace(
         inputs,
         registered=registered_fingerprint(promotion, spec.job, facts, region=settings.region),
@@ -138,14 +132,16 @@ def _decision(
 ) -> Decision | None:
     """What its trial decided about the candidate."""
     keys = [one.decision_key for one in history.decided if one.trial == promotion.trial]
-    decision = find_decision(store, keys[-1]) if keys else None
+    decision = records.find_decision(store, keys[-1]) if keys else None
     return decision if decision and decision.candidate == promotion.candidate else None
 
 
-def _evidence(trial: Trial, promotion: Promotion, store: ObjectStore) -> Mapping[str, Any] | None:
+def _evidence(
+    trial: records.Trial, promotion: Promotion, store: ObjectStore
+) -> Mapping[str, Any] | None:
     """The trial's, None where a person turned on what it has planned and not measured."""
     try:
-        evidence: Mapping[str, Any] = load_record(store, trial, "evidence")
+        evidence: Mapping[str, Any] = records.load_record(store, trial, "evidence")
     except NotFoundError:
         if not promotion.by_human:
             raise

@@ -23,16 +23,9 @@ from compilegate.domain.records.trials import FlagOutcome, GivenAnswer, TrialDec
 from compilegate.domain.spreads import Measured
 from compilegate.domain.trial.evidence import saved_bundle
 from compilegate.ports import Services
+from compilegate.usecases import records
 from compilegate.usecases.flag.approval import approval_of, needs_approval
 from compilegate.usecases.flag.change_flag import Changed, change_flag, flag_versions, latest_flag
-from compilegate.usecases.records import (
-    Trial,
-    find_plan,
-    find_record,
-    load_decision,
-    load_plan,
-    save_record,
-)
 
 # Digits of a layer's gain in the flag.
 SIGNIFICANT = 4
@@ -40,9 +33,9 @@ SIGNIFICANT = 4
 
 def record_decision(event: Mapping[str, Any], *, services: Services) -> dict[str, Any]:
     """Append the decision to the workload's history; repeating it changes nothing."""
-    trial, key = Trial.from_event(event), str(event["decision_key"])
-    decision = load_decision(services.store, key)
-    evidence = find_record(services.store, trial, "evidence")
+    trial, key = records.Trial.from_event(event), str(event["decision_key"])
+    decision = records.load_decision(services.store, key)
+    evidence = records.find_record(services.store, trial, "evidence")
     record = TrialDecided(
         at=services.clock.now(),
         trial=trial.trial,
@@ -52,7 +45,7 @@ def record_decision(event: Mapping[str, Any], *, services: Services) -> dict[str
         candidate=decision.candidate,
         judge_version=decision.judge_version,
         # A trial without evidence has started no job.
-        spent_usd=0.0 if evidence is None else recorded_spend(evidence),
+        spent_usd=map_optional(evidence, recorded_spend) or 0.0,
         reasons=decision.messages,
         spreads=_spreads(trial, decision, evidence, services),
     )
@@ -66,18 +59,18 @@ def record_decision(event: Mapping[str, Any], *, services: Services) -> dict[str
 
 
 def _spreads(
-    trial: Trial, decision: Decision, evidence: Mapping[str, Any] | None, services: Services
+    trial: records.Trial, decision: Decision, evidence: Mapping[str, Any] | None, services: Services
 ) -> Measured | None:
     """What the trial has shown of spreads, None where its documents are not to be trusted."""
     if evidence is None or decision.verdict is Verdict.INVALID:
         return None
     try:
-        machine = load_plan(services.store, trial).baseline.instance_type
+        machine = records.load_plan(services.store, trial).baseline.instance_type
         read = read_evidence(evidence)
     except (InvalidEvidenceError, NotFoundError):
         return None
     candidate = read.arm(decision.candidate or "")
-    return None if candidate is None else measured_spreads(candidate, read, machine)
+    return map_optional(candidate, lambda one: measured_spreads(one, read, machine))
 
 
 def apply_flag(event: Mapping[str, Any], *, services: Services) -> dict[str, Any]:
@@ -86,12 +79,12 @@ def apply_flag(event: Mapping[str, Any], *, services: Services) -> dict[str, Any
     Where the workload asks for approval, only an approval in the ledger promotes. The outcome is
     kept beside the decision. Raises InvalidEvidenceError for a promotion without a candidate.
     """
-    trial, key, store = Trial.from_event(event), str(event["decision_key"]), services.store
-    decision, approval = load_decision(store, key), approval_of(trial, services.ledger)
+    trial, key, store = records.Trial.from_event(event), str(event["decision_key"]), services.store
+    decision, approval = records.load_decision(store, key), approval_of(trial, services.ledger)
     answer = approval.answer if approval else None
     reply = map_optional(answer, lambda one: GivenAnswer(one.approved, one.by, one.at, one.reason))
     approved = bool(reply and reply.approved) or not needs_approval(trial, decision, store)
-    plan, action = find_plan(store, trial), decision.flag_action
+    plan, action = records.find_plan(store, trial), decision.flag_action
     stands_on = plan.stands_on if plan else 0
     # A layer that is worse or slower says nothing of what it was tried on.
     if action is FlagAction.KEEP or (stands_on and action is FlagAction.DISABLE) or not approved:
@@ -133,20 +126,20 @@ def apply_flag(event: Mapping[str, Any], *, services: Services) -> dict[str, Any
             approval=reply,
         )
     )
-    save_record(store, trial, "flag", document)
+    records.save_record(store, trial, "flag", document)
     return {key: document[key] for key in ("changed", "enabled", "approval")}
 
 
-def _decided_flag(decision: Decision, trial: Trial, services: Services) -> Flag:
+def _decided_flag(decision: Decision, trial: records.Trial, services: Services) -> Flag:
     if decision.flag_action is FlagAction.DISABLE:
         return Flag(enabled=False, state="off", decision_id=decision.decision_id)
     if decision.candidate is None:
         raise InvalidEvidenceError(
             f"decision {decision.decision_id} enables the flag and names no candidate"
         )
-    plan = load_plan(services.store, trial)
+    plan = records.load_plan(services.store, trial)
     name, decided = decision.candidate, decision.decision_id
-    evidence = find_record(services.store, trial, "evidence") or {}
+    evidence = records.find_record(services.store, trial, "evidence") or {}
     bundle = saved_bundle(evidence, name, trial.workload)
     flag, gain = promoted(plan.arm(name), plan.baseline, decision_id=decided), decision.layer
     flag = replace(flag, compile_bundle=bundle)

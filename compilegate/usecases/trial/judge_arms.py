@@ -16,6 +16,7 @@ from compilegate.domain.decision import CANARY
 from compilegate.domain.errors import NotFoundError
 from compilegate.domain.judging.judge import judge as shipped_judge
 from compilegate.domain.judging.probation import Judge
+from compilegate.domain.optional import with_known
 from compilegate.domain.production.attempts import longest_run_seconds
 from compilegate.domain.production.canary import OVERDUE
 from compilegate.domain.trial import judge_round
@@ -90,10 +91,11 @@ def _duplicates(
     """
     names = [name for job in waited_for for name in naming.earlier_tries(job)]
     names += [one.job for one in so_far.jobs if not one.has_runs and one.job not in waited_for]
-    for job, described in jobs.describe_all(names).items():
-        run = naming.job_run(trial.workload, trial.trial, job)
-        if run is not None:
-            yield EndedJob(run, job, described["TrainingJobStatus"], described=described)
+    described = jobs.describe_all(names)
+    of = trial.workload, trial.trial
+    for job, run in with_known(described, lambda job: naming.job_run(*of, job)):
+        status = described[job]["TrainingJobStatus"]
+        yield EndedJob(run, job, status, described=described[job])
 
 
 def _production(

@@ -15,8 +15,8 @@ from compilegate.cli.common.output import answer, is_interactive
 from compilegate.cli.common.session import JsonOption
 from compilegate.domain.fields import LARGEST, LARGEST_WHOLE
 from compilegate.domain.notes import said
-from compilegate.domain.workload.model import MOST_HOURS, Schedule
 from compilegate_doctor import Description
+from compilegate_init import questions
 from compilegate_init.project import (
     data_of,
     described,
@@ -29,10 +29,7 @@ from compilegate_init.project import (
 )
 from compilegate_init.proposal import (
     ASSUMED,
-    INSTANCE_TYPE,
     OPEN,
-    RUN_HOURS,
-    RUNS_PER_WEEK,
     Answers,
     document_of,
     lines,
@@ -41,37 +38,24 @@ from compilegate_init.proposal import (
     usual_margin,
     with_cap,
 )
-from compilegate_init.questions import instance, up_to, whole
 
 TEMPLATES = Path(__file__).with_name("templates")
 
 
 def init(
-    script: Annotated[Path, typer.Argument(metavar="SCRIPT", help="The Python file that trains.")],
+    script: questions.ScriptArgument,
     *,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Default: NAME.yaml in this folder.")
-    ] = None,
-    name: Annotated[
-        str | None,
-        typer.Option("--name", help="The workload's. Default: after the script, or its folder."),
-    ] = None,
-    instance_type: Annotated[
-        str | None, typer.Option("--instance-type", help="Where production trains.")
-    ] = None,
-    run_hours: Annotated[
-        float | None,
-        typer.Option("--run-hours", max=MOST_HOURS, help="Hours of a whole run today."),
-    ] = None,
-    runs_per_week: Annotated[
-        float | None, typer.Option("--runs-per-week", help="Of production.")
-    ] = None,
+    output: questions.OutputOption = None,
+    name: questions.NameOption = None,
+    instance_type: questions.InstanceTypeOption = None,
+    run_hours: questions.RunHoursOption = None,
+    runs_per_week: questions.RunsPerWeekOption = None,
     samples: Annotated[
         int | None,
         typer.Option("--training-samples", min=1, max=LARGEST_WHOLE, help="Samples to train on."),
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Ask nothing, assume defaults.")] = False,
-    force: Annotated[bool, typer.Option("--force", help="Overwrite the file.")] = False,
+    force: questions.ForceOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Write a workload file from a training script.
@@ -116,20 +100,11 @@ def init(
 
 def _asked(answers: Answers, script: Description) -> Answers:
     """The answers with what a person says; an empty line takes the default."""
-    schedule = Schedule.keys()
-    for name, question, default, read in (
-        ("instance_type", "Instance type of production", INSTANCE_TYPE, instance),
-        ("run_hours", "Hours of a whole run", RUN_HOURS, up_to(schedule["run_hours"].high)),
-        ("runs_per_week", "Runs per week", float(RUNS_PER_WEEK),
-         up_to(schedule["runs_per_week"].high)),
-    ):  # fmt: skip
-        if getattr(answers, name) is None:
-            said_ = typer.prompt(question, default=default, value_proc=read)
-            answers = replace(answers, **{name: said_})
+    answers = questions.with_schedule(answers)
     left = places(propose(script, answers), OPEN)
     if "training.hyperparameters.full_run_samples" in left:
         question = "Training samples (0: I will write it later)"
-        samples = typer.prompt(question, default=0, value_proc=whole)
+        samples = typer.prompt(question, default=0, value_proc=questions.whole)
         answers = replace(answers, samples=samples or None)
     if script.metrics:
         metric = script.metrics[0]
@@ -137,7 +112,7 @@ def _asked(answers: Answers, script: Description) -> Answers:
         margin = typer.prompt(
             f"Largest loss of {metric.name} that you accept, in {unit}",
             default=usual_margin(metric),
-            value_proc=up_to(LARGEST),
+            value_proc=questions.up_to(LARGEST),
         )
         answers = replace(answers, margin=margin)
     return answers

@@ -53,8 +53,12 @@ from compilegate.domain.production.registration import FAULT_VARIABLE
 from compilegate.domain.production.savings import metric_of, wall_seconds_of
 from compilegate.domain.workload.model import BASELINE
 from compilegate.place import INSTALLED, PROJECT, work_folder
-from compilegate.usecases.flag.change_flag import flag_versions, latest_flag
-from compilegate.usecases.flag.override import find_candidate, set_by_hand
+from compilegate.usecases.flag.change_flag import (
+    find_candidate,
+    flag_versions,
+    latest_flag,
+    set_by_hand,
+)
 from compilegate.usecases.production.review_production import review_production
 from compilegate.usecases.records import Trial
 from compilegate.usecases.registration import RegisterOptions

@@ -8,7 +8,7 @@ import pytest
 
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.planning.arms import plan_arms, promoted
-from compilegate.domain.production.arm import baseline_arm, on_machines, with_overrides
+from compilegate.domain.production.job import baseline_arm, on_machines, with_overrides
 from compilegate.domain.workload.model import Candidate
 from compilegate.facts import load_facts
 from tests.domain.workload_builder import COMPILE, PAIR, PYTORCH_XLA, SOUND, XLA, change

@@ -20,9 +20,8 @@ from compilegate.domain.records.flags import FlagVersion
 from compilegate.domain.records.production import CanaryRound, ProductionRun, RegistrationChange
 from compilegate.domain.records.trials import ApprovalRequested
 from compilegate.ports import FleetTable, Ledger, Services
-from compilegate.usecases.fleet import repair as module
-from compilegate.usecases.fleet.project import fold, fold_workload, project
-from compilegate.usecases.fleet.repair import (
+from compilegate.usecases.fleet import project as module
+from compilegate.usecases.fleet.project import (
     BUDGET_SECONDS,
     BUILT,
     COMPARED_DAYS,
@@ -32,7 +31,10 @@ from compilegate.usecases.fleet.repair import (
     STREAM_SECONDS,
     WAITING,
     RowRepair,
+    fold,
+    fold_workload,
     measure_repairs,
+    project,
 )
 from tests.domain.fleet.ledgers import BEGIN, ledgers
 from tests.fakes import FixedClock, MemoryFleet, services

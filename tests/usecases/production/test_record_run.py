@@ -6,10 +6,9 @@ import json
 
 import pytest
 
-from compilegate.domain import naming
+from compilegate.domain import job_output, naming
 from compilegate.domain.errors import NotFoundError
-from compilegate.domain.production import job_evidence
-from compilegate.domain.production.job_evidence import output_uri
+from compilegate.domain.job_output import output_uri
 from compilegate.domain.production.recorded_run import StillTrainsError
 from compilegate.domain.production.registration import TrainedJob
 from compilegate.domain.records.production import CanarySlot
@@ -328,7 +327,7 @@ def test_a_reader_that_stumbles_costs_the_evidence_and_not_the_run(
     def stumbles(*_args, **_more):
         raise error("x")
 
-    monkeypatch.setattr(job_evidence, "quality_run", stumbles)
+    monkeypatch.setattr(job_output, "quality_run", stumbles)
     promoted.ends("Completed", output=summary_tar())
 
     assert "review" == promoted.record()["next"]

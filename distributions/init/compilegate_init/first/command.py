@@ -29,9 +29,9 @@ from compilegate.cli.common.session import JsonOption
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.fields import LARGEST
 from compilegate.domain.formats import clock, duration, plural
-from compilegate.domain.workload.model import MOST_HOURS, Schedule
 from compilegate.place import INSTALLED, PROJECT
 from compilegate_doctor import Description
+from compilegate_init import questions
 from compilegate_init.first.answer import Gain, gain
 from compilegate_init.first.bounded import Ended, memory_limit, run_bounded
 from compilegate_init.first.causes import why_no_gain, why_not
@@ -56,10 +56,7 @@ from compilegate_init.project import (
 )
 from compilegate_init.proposal import (
     ASSUMED,
-    INSTANCE_TYPE,
     OPEN,
-    RUN_HOURS,
-    RUNS_PER_WEEK,
     Answers,
     document_of,
     find,
@@ -67,7 +64,6 @@ from compilegate_init.proposal import (
     places,
     with_cap,
 )
-from compilegate_init.questions import instance, up_to
 
 STEPS, MINUTES = 40, 5.0
 # Share of a run's time in which it makes steps; the rest is for its start and its evaluation.
@@ -112,18 +108,13 @@ class Run:
 
 
 def first(
-    script: Annotated[Path, typer.Argument(metavar="SCRIPT", help="The Python file that trains.")],
+    script: questions.ScriptArgument,
     words: Annotated[
         list[str] | None, typer.Argument(metavar="[-- ARGS]", help="The script's own arguments.")
     ] = None,
     *,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Default: NAME.yaml in this folder.")
-    ] = None,
-    name: Annotated[
-        str | None,
-        typer.Option("--name", help="The workload's. Default: after the script, or its folder."),
-    ] = None,
+    output: questions.OutputOption = None,
+    name: questions.NameOption = None,
     python: Annotated[
         Path | None,
         typer.Option("--python", help="Default: what `make setup` made, else this one."),
@@ -134,21 +125,14 @@ def first(
     minutes: Annotated[
         float, typer.Option("--minutes", min=0.05, max=120.0, help="Of each run, at most.")
     ] = MINUTES,
-    instance_type: Annotated[
-        str | None, typer.Option("--instance-type", help="Where production trains.")
-    ] = None,
-    run_hours: Annotated[
-        float | None,
-        typer.Option("--run-hours", max=MOST_HOURS, help="Hours of a whole run today."),
-    ] = None,
-    runs_per_week: Annotated[
-        float | None, typer.Option("--runs-per-week", help="Of production.")
-    ] = None,
+    instance_type: questions.InstanceTypeOption = None,
+    run_hours: questions.RunHoursOption = None,
+    runs_per_week: questions.RunsPerWeekOption = None,
     margin: Annotated[
         float | None,
         typer.Option("--margin", max=LARGEST, help="Largest loss of quality that you accept."),
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Overwrite the file.")] = False,
+    force: questions.ForceOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Run a script briefly, write its workload file, and say what compiling would gain.
@@ -387,21 +371,14 @@ def _write_requirements(script: Path, seen: Seen) -> str | None:
 
 def _asked(answers: Answers, read: Description, seen: Seen, spread: float | None) -> Answers:
     """The answers with what a person says; an empty line takes the default."""
-    schedule = Schedule.keys()
-    for name, question, default, reader in (
-        ("instance_type", "Instance type of production", INSTANCE_TYPE, instance),
-        ("run_hours", "Hours of a whole run", RUN_HOURS, up_to(schedule["run_hours"].high)),
-        ("runs_per_week", "Runs per week", float(RUNS_PER_WEEK),
-         up_to(schedule["runs_per_week"].high)),
-    ):  # fmt: skip
-        if getattr(answers, name) is None:
-            said = typer.prompt(question, default=default, value_proc=reader)
-            answers = replace(answers, **{name: said})
+    answers = questions.with_schedule(answers)
     reported = seen.reported(read.metrics)
     if reported and answers.margin is None:
         one = reported[0]
         apart = "" if spread is None else f", two seeds differ by {spread:.2g}"
         question = f"Largest loss of {one.metric.name} that you accept (here {one.value:g}{apart})"
-        margin = typer.prompt(question, default=margin_for(one, spread), value_proc=up_to(LARGEST))
+        margin = typer.prompt(
+            question, default=margin_for(one, spread), value_proc=questions.up_to(LARGEST)
+        )
         answers = replace(answers, margin=margin)
     return answers
