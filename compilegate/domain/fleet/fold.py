@@ -31,18 +31,6 @@ from compilegate.domain.fleet.month import (
     spent_on_trials,
     window_of,
 )
-from compilegate.domain.fleet.row import (
-    FOLD,
-    STALE,
-    UNREADABLE,
-    WEEK_DAYS,
-    Closed,
-    DayOfRuns,
-    LastRun,
-    Need,
-    Row,
-    RowFlag,
-)
 from compilegate.domain.followers import PERMANENT
 from compilegate.domain.optional import largest, map_optional, without_none
 from compilegate.domain.production.attempts import RUN_SECONDS
@@ -67,7 +55,9 @@ TRIALS_KEPT = 3
 ALWAYS, NEVER = TimeWindow(-math.inf, math.inf), TimeWindow(0, 0)
 
 
-def base_of(workload: str, previous: Row | None, changed: Iterable[str] = (), *, now: float) -> Row:
+def base_of(
+    workload: str, previous: rows.Row | None, changed: Iterable[str] = (), *, now: float
+) -> rows.Row:
     """The row that a fold goes on from; an empty one where the ledger has to be read as a whole.
 
     That is where there is none, where an older release has folded it otherwise, where entries
@@ -75,15 +65,20 @@ def base_of(workload: str, previous: Row | None, changed: Iterable[str] = (), *,
     (a clock was ahead), and where an entry has ``changed``, by its sort key, that is older than
     what would be read.
     """
-    if previous is None or previous.fold < FOLD or previous.unread > 0 or previous.read_at > now:
-        return Row(workload)
+    if (
+        previous is None
+        or previous.fold < rows.FOLD
+        or previous.unread > 0
+        or previous.read_at > now
+    ):
+        return rows.Row(workload)
     since = read_since(previous)
     first = "" if since == -math.inf else naming.trial_id(round(1000 * since))
     runs = [key.split("#")[1] for key in changed if key.startswith(OF_RUNS)]
-    return Row(workload) if any(run < first for run in runs) else previous
+    return rows.Row(workload) if any(run < first for run in runs) else previous
 
 
-def read_since(base: Row) -> float:
+def read_since(base: rows.Row) -> float:
     """From which start on (epoch seconds) a fold from ``base`` reads runs."""
     if not base.closed.through:
         return -math.inf
@@ -91,14 +86,14 @@ def read_since(base: Row) -> float:
 
 
 def row_of(
-    base: Row,
+    base: rows.Row,
     history: WorkloadHistory,
     months: Sequence[Month],
     *,
     now: int,
     job: Workload | None = None,
     lock: str | None = None,
-) -> Row:
+) -> rows.Row:
     """The row of a ledger as it was read at epoch second ``now``.
 
     ``history`` has the runs from ``read_since`` on, and all else; ``months`` are those after the
@@ -109,12 +104,12 @@ def row_of(
     closed, saved = _saved(base.closed, months, now)
     runs = history.runs
     ended = without_none([
-        base.last_run, *(LastRun(int(run.ended_at), run.arm, run.finished) for run in runs)
+        base.last_run, *(rows.LastRun(int(run.ended_at), run.arm, run.finished) for run in runs)
     ])  # fmt: skip
     baseline = (
         int(run.ended_at) for run in runs if run.arm == BASELINE and run.finished and run.counts
     )
-    row = Row(
+    row = rows.Row(
         workload=base.workload,
         owner=registered(history, "owner"),
         registered=bool(history.registrations),
@@ -143,15 +138,17 @@ def row_of(
     return replace(row, needs=needs_of(row, history, locked))
 
 
-def unreadable(row: Row, now: int) -> Row:
+def unreadable(row: rows.Row, now: int) -> rows.Row:
     """The row where the ledger cannot be read at all: as it was, and that it needs a person."""
-    others = [need for need in row.needs if need.code != UNREADABLE]
+    others = [need for need in row.needs if need.code != rows.UNREADABLE]
     since = min([now, *(need.since for need in row.needs if need not in others)])
-    needs = sorted([*others, Need(UNREADABLE, since)], key=urgency)
+    needs = sorted([*others, rows.Need(rows.UNREADABLE, since)], key=urgency)
     return replace(row, unread=max(row.unread, 1), needs=tuple(needs), read_at=now)
 
 
-def lags(row: Row, recent: WorkloadHistory, lock: str | None, young: TimeWindow = NEVER) -> bool:
+def lags(
+    row: rows.Row, recent: WorkloadHistory, lock: str | None, young: TimeWindow = NEVER
+) -> bool:
     """Whether a row does not cover what was read of its ledger, which may be a part of it.
 
     What was written in ``young`` it need not cover yet, nor the lock where that may have changed.
@@ -163,7 +160,7 @@ def lags(row: Row, recent: WorkloadHistory, lock: str | None, young: TimeWindow 
     unread = any(isinstance(record, UnknownRecord) for record in records)
     entries = _entries(records)
     return (
-        row.fold < FOLD
+        row.fold < rows.FOLD
         or (unread and row.unread == 0)
         or dict(row.upto) != _upto(records, row.upto, locked)
         or any(row.entries.get(section, 0) < entries[section] for section in entries)
@@ -171,10 +168,10 @@ def lags(row: Row, recent: WorkloadHistory, lock: str | None, young: TimeWindow 
     )
 
 
-def _has_more_runs(records: Iterable[Record], days: Sequence[DayOfRuns]) -> bool:
+def _has_more_runs(records: Iterable[Record], days: Sequence[rows.DayOfRuns]) -> bool:
     """Whether more runs ended in the week of the last one than were counted."""
     counted = {one.day: one.runs for one in days}
-    first = max(counted, default=0) - WEEK_DAYS + 1
+    first = max(counted, default=0) - rows.WEEK_DAYS + 1
     runs = Counter(_day(one) for one in records if isinstance(one, ProductionRun))
     return any(day >= first and number > counted.get(day, 0) for day, number in runs.items())
 
@@ -218,13 +215,13 @@ def _job(job: Workload | None) -> dict[str, Any]:
     }
 
 
-def _flag(history: WorkloadHistory, before: RowFlag) -> RowFlag | None:
+def _flag(history: WorkloadHistory, before: rows.RowFlag) -> rows.RowFlag | None:
     try:
         versions = history.flags
     except UnreadableRecordError:
         return None
     if not versions:
-        return RowFlag(OFF.state, OFF.enabled)
+        return rows.RowFlag(OFF.state, OFF.enabled)
     flag, since = versions[-1].flag, _in_state_since(versions)
     followed = [
         int(run.ended_at)
@@ -232,7 +229,7 @@ def _flag(history: WorkloadHistory, before: RowFlag) -> RowFlag | None:
         if run.ended_at >= since and (run.arm == flag.candidate or run.launched_by == TRAIN)
     ]
     earlier = before.followed_at if before.since == since else None
-    return RowFlag(
+    return rows.RowFlag(
         flag.state,
         flag.enabled,
         flag.candidate,
@@ -251,9 +248,9 @@ def _in_state_since(versions: Versions) -> int:
     return [one.at for one in of_this_state][-1]
 
 
-def _stale(history: WorkloadHistory, flag: RowFlag, base: Row) -> tuple[str, ...]:
+def _stale(history: WorkloadHistory, flag: rows.RowFlag, base: rows.Row) -> tuple[str, ...]:
     """What differs, by the review that made the flag stale."""
-    if flag.state != STALE:
+    if flag.state != rows.STALE:
         return ()
     review = history.review_of(str(history.flags[-1].details.get("run")))
     if review is not None:
@@ -261,7 +258,7 @@ def _stale(history: WorkloadHistory, flag: RowFlag, base: Row) -> tuple[str, ...
     return base.stale if base.known_flag.since == flag.since else ()
 
 
-def _slower_at(history: WorkloadHistory, flag: RowFlag, base: Row) -> int | None:
+def _slower_at(history: WorkloadHistory, flag: rows.RowFlag, base: rows.Row) -> int | None:
     """Since when the speed-up is lost, by the latest review of a permanent promotion."""
     if flag.since is None or flag.state != PERMANENT:
         return None
@@ -271,22 +268,22 @@ def _slower_at(history: WorkloadHistory, flag: RowFlag, base: Row) -> int | None
     return base.slower_at if base.known_flag.since == flag.since else None
 
 
-def _days(history: WorkloadHistory, base: Row) -> tuple[DayOfRuns, ...]:
+def _days(history: WorkloadHistory, base: rows.Row) -> tuple[rows.DayOfRuns, ...]:
     """The last run's day and those of the week before it."""
     # All runs of a day are read where those begun so long before it are.
     first = (read_since(base) + RUN_SECONDS) / DAY_SECONDS
     runs = Counter(map(_day, history.runs))
     failed = Counter(_day(run) for run in history.runs if not run.finished)
     days = {one.day: one for one in base.days if one.day < first}
-    days |= {day: DayOfRuns(day, runs[day], failed[day]) for day in runs if day >= first}
-    return tuple(days[day] for day in sorted(days) if day > max(days) - WEEK_DAYS)
+    days |= {day: rows.DayOfRuns(day, runs[day], failed[day]) for day in runs if day >= first}
+    return tuple(days[day] for day in sorted(days) if day > max(days) - rows.WEEK_DAYS)
 
 
 def _day(run: ProductionRun) -> int:
     return int(run.ended_at // DAY_SECONDS)
 
 
-def _saved(before: Closed, months: Sequence[Month], now: int) -> tuple[Closed, Estimate]:
+def _saved(before: rows.Closed, months: Sequence[Month], now: int) -> tuple[rows.Closed, Estimate]:
     """What the closed months have saved, and what all have."""
     through = month_at(window_of(open_months(now)[0]).since - 1)
     ended = [one for one in months if one.closes_at <= now]
@@ -295,11 +292,11 @@ def _saved(before: Closed, months: Sequence[Month], now: int) -> tuple[Closed, E
     return closed, _with(closed, opened, "").saved
 
 
-def _with(closed: Closed, months: Sequence[Month], through: str) -> Closed:
+def _with(closed: rows.Closed, months: Sequence[Month], through: str) -> rows.Closed:
     """With further months; those of one workload share baseline runs, so that errors add up."""
     parts = [closed.saved, *(month.figures.saved for month in months)]
     sums = (sum(getattr(part, one.name) for part in parts) for one in fields(Estimate))
-    return Closed(through, Estimate(*sums))
+    return rows.Closed(through, Estimate(*sums))
 
 
 # What a workload's trial does, and what of a workload needs a person: from when on, and why.
@@ -329,7 +326,7 @@ def _phase(phase: str, since: int, trial: str | None) -> dict[str, Any]:
     return {"phase": phase, "trial": trial, "phase_since": since}
 
 
-def needs_of(row: Row, history: WorkloadHistory, locked: str | None) -> tuple[Need, ...]:
+def needs_of(row: rows.Row, history: WorkloadHistory, locked: str | None) -> tuple[rows.Need, ...]:
     """What needs a person, the most urgent first; of a retired workload no more than must end."""
     needs = [*_needs_of_ledger(history, locked)]
     if row.active or not row.registered:
@@ -337,23 +334,23 @@ def needs_of(row: Row, history: WorkloadHistory, locked: str | None) -> tuple[Ne
     return tuple(sorted(needs, key=urgency))
 
 
-def urgency(need: Need) -> int:
+def urgency(need: rows.Need) -> int:
     """By which needs are ordered, the most urgent first."""
     return rows.NEEDS.index(need.code) if need.code in rows.NEEDS else len(rows.NEEDS)
 
 
-def _needs_of_ledger(history: WorkloadHistory, locked: str | None) -> Iterator[Need]:
+def _needs_of_ledger(history: WorkloadHistory, locked: str | None) -> Iterator[rows.Need]:
     waiting = [one.asked.at for one in history.open_approvals]
     if waiting:
-        yield Need(rows.APPROVE, waiting[-1])
+        yield rows.Need(rows.APPROVE, waiting[-1])
     unread = [record.at for record in history.records if isinstance(record, UnknownRecord)]
     if unread:
-        yield Need(rows.UNREADABLE, min(unread))
+        yield rows.Need(rows.UNREADABLE, min(unread))
     # An answer is followed by the last steps of the execution, as a decision is.
     answered = [one.answer.at for one in history.approvals if one.trial == locked and one.answer]
     ended = [at for at, trial in _ends(history) if trial == locked]
     if ended and not waiting:
-        yield Need(rows.LOCK_STAYS, max(ended + answered) + GRACE_SECONDS)
+        yield rows.Need(rows.LOCK_STAYS, max(ended + answered) + GRACE_SECONDS)
 
 
 def _ends(history: WorkloadHistory) -> list[tuple[int, str]]:
@@ -362,25 +359,25 @@ def _ends(history: WorkloadHistory) -> list[tuple[int, str]]:
     return decided + [(one.at, one.trial) for one in history.failed]
 
 
-def _needs_of_flag(row: Row) -> Iterator[Need]:
+def _needs_of_flag(row: rows.Row) -> Iterator[rows.Need]:
     flag = row.known_flag
     if flag.since is None:
         return
     if flag.state in (rows.REVERTED, rows.STALE):
-        yield Need(flag.state, flag.since)
+        yield rows.Need(flag.state, flag.since)
     if not flag.enabled:
         return
     if row.slower_at is not None:
-        yield Need(rows.SLOWER_NOW, row.slower_at)
+        yield rows.Need(rows.SLOWER_NOW, row.slower_at)
     baseline_at = flag.since if row.baseline_at is None else row.baseline_at
-    yield Need(rows.NO_BASELINE, max(flag.since, baseline_at + BASELINE_SECONDS))
+    yield rows.Need(rows.NO_BASELINE, max(flag.since, baseline_at + BASELINE_SECONDS))
     if row.runs_per_week is not None:
         missed = round(MISSED_RUNS * WEEK_SECONDS / row.runs_per_week)
         followed_at = max(flag.since, flag.followed_at or 0)
-        yield Need(rows.NOT_READ, followed_at + max(missed, LEAST_MISSED_SECONDS))
+        yield rows.Need(rows.NOT_READ, followed_at + max(missed, LEAST_MISSED_SECONDS))
 
 
-def _failed(row: Row, history: WorkloadHistory) -> Iterator[Need]:
+def _failed(row: rows.Row, history: WorkloadHistory) -> Iterator[rows.Need]:
     """The last run, or the last trial, which no person has stopped and none has followed."""
     failed = [last.at for last in without_none([row.last_run]) if not last.ok]
     decided = [one.trial for one in history.decided]
@@ -391,4 +388,4 @@ def _failed(row: Row, history: WorkloadHistory) -> Iterator[Need]:
             one.at for one in failures if (one.at, one.trial) == last and one.trial not in decided
         ]
     if failed:
-        yield Need(rows.FAILED, max(failed))
+        yield rows.Need(rows.FAILED, max(failed))

@@ -177,11 +177,11 @@ def in_order(rows: Sequence[Row], sort: str, now: float, *, reverse: bool) -> li
     by_name = sorted(rows, key=lambda row: row.workload)
     if sort == URGENCY:
         return sorted(by_name, key=partial(_urgency, now=now), reverse=reverse)
-    known = with_known(by_name, lambda row: COLUMNS[sort](row, now))
-    of_numbers = bool(known) and not isinstance(known[0][1], str)
-    known.sort(key=itemgetter(1), reverse=of_numbers != reverse)
-    names = {row.workload for row, _ in known}
-    return [row for row, _ in known] + [row for row in by_name if row.workload not in names]
+    filled = with_known(by_name, lambda row: COLUMNS[sort](row, now))
+    of_numbers = bool(filled) and not isinstance(filled[0][1], str)
+    filled.sort(key=itemgetter(1), reverse=of_numbers != reverse)
+    names = {row.workload for row, _ in filled}
+    return [row for row, _ in filled] + [row for row in by_name if row.workload not in names]
 
 
 def _urgency(row: Row, now: float) -> tuple[float, ...]:

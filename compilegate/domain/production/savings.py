@@ -140,8 +140,8 @@ class Savings:
     @property
     def share_of_estimate(self) -> float | None:
         """What was saved over what was expected; None where either is unknown or nothing was."""
-        known = self.priced_runs and self.expected_usd
-        return self.micro_usd / 1e6 / known if known else None
+        expected = self.expected_usd if self.priced_runs else None
+        return self.micro_usd / 1e6 / expected if expected else None
 
 
 @dataclass(frozen=True)

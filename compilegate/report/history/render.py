@@ -28,6 +28,7 @@ from compilegate.domain.production.savings import (
     wall_seconds_of,
 )
 from compilegate.domain.utc import bare_minute
+from compilegate.report import markup
 from compilegate.report.history.charts import charts
 from compilegate.report.history.timeline import Timeline, folded, timeline
 from compilegate.report.history.view import (
@@ -35,18 +36,6 @@ from compilegate.report.history.view import (
     MOST_SHOWN,
     Event,
     HistoryView,
-)
-from compilegate.report.markup import (
-    Download,
-    Page,
-    csv_text,
-    kept_at,
-    markdown,
-    paragraph,
-    paragraphs,
-    render_page,
-    rows,
-    stable_json,
 )
 from compilegate.report.tables import Table
 from compilegate.report.trial_report import Document
@@ -57,7 +46,7 @@ MOST_EVENTS = 40
 
 
 @dataclass(frozen=True)
-class HistoryReport(Page):
+class HistoryReport(markup.Page):
     """``headline`` is the history in one sentence."""
 
     headline: str
@@ -67,12 +56,12 @@ def render_history(view: HistoryView) -> HistoryReport:
     """Render the history; the same records make the same page."""
     happened = timeline(view)
     summary = _document(view, happened)
-    text, every = stable_json(summary), folded(view, happened.events)
+    text, every = markup.stable_json(summary), folded(view, happened.events)
     values = _values(view, happened, every, summary, text)
     left_out = max(0, len(every) - MOST_EVENTS)
     return HistoryReport(
-        html=render_page("history.html.j2", charts(view, happened.events), values),
-        markdown=markdown(
+        html=markup.render_page("history.html.j2", charts(view, happened.events), values),
+        markdown=markup.markdown(
             "history", **values, lines=every[left_out:], figures=figures_of(values["metric_cards"]),
             omitted=_left_out(left_out, happened.left_out).strip() if left_out else "",
         ),
@@ -131,25 +120,28 @@ def _values(
 ) -> dict[str, Any]:
     """What the page and the ticket show; ``text`` is the document for programs."""
     runs, place = document["runs"], history_key(view.name, "json")
-    downloads = [Download.of("The history", f"{view.name}-history.json", text, place=place)]
+    downloads = [markup.Download.of("The history", f"{view.name}-history.json", text, place=place)]
     if runs:
         few = len(runs) < len(view.runs)
         every = f"The latest {count(len(runs))} runs" if few else "Every run"
-        table = csv_text(list(runs[0]), runs)
-        downloads.append(Download.of(every, f"{view.name}-runs.csv", table, place=place))
+        table = markup.csv_text(list(runs[0]), runs)
+        downloads.append(markup.Download.of(every, f"{view.name}-runs.csv", table, place=place))
     return {
         **{key: document[key] for key in ("workload", "stage", "simulated", "headline", "lede")},
         "label": label(view).text,
         "tone": label(view).tone,
         "metric_cards": metric_cards(view),
         "not_measured": _not_drawn(view),
-        "facts": rows("history_facts", workload=view.workload or {}),
+        "facts": markup.rows("history_facts", workload=view.workload or {}),
         "next": (command_at(f"compilegate status {view.name}", view.stage), "how it stands now"),
         "timeline": [
             (
                 bare_minute(event.at),
                 event,
-                [kept_at(key, region=view.region, bucket=view.bucket) for key in event.links],
+                [
+                    markup.kept_at(key, region=view.region, bucket=view.bucket)
+                    for key in event.links
+                ],
             )
             for event in lines[-MOST_SHOWN:]
         ],
@@ -222,7 +214,7 @@ def label(view: HistoryView) -> Label:
 
 def headline(view: HistoryView) -> str:
     """One sentence; of a retired workload, its last state."""
-    state = paragraph(
+    state = markup.paragraph(
         "history_headline", view=view, cause=_cause(view), alarmed=_alarmed(view),
         last_reason=lambda code: _last_reason(view, code),
     )  # fmt: skip
@@ -263,7 +255,7 @@ def lede(view: HistoryView) -> list[str]:
     alarms = (review for review in view.reviews if review.reason("alarm"))
     # That of a faulty run, or a later one.
     alarm = next((one for one in alarms if faulty and one.at >= int(faulty[0].ended_at)), None)
-    return paragraphs(
+    return markup.paragraphs(
         "history_lede", view=view, faults=sorted({str(view.fault_of(run)) for run in faulty}),
         faulty=sum(run.ended_at <= alarm.at + 1 for run in faulty) if alarm else 0,
         verdict_label=verdict_label,
@@ -275,7 +267,7 @@ def metric_cards(view: HistoryView) -> list[MetricCard]:
     if not view.runs:
         return []
     gains = [gain for _, gain in view.speedups]
-    put = rows(
+    put = markup.rows(
         "history_cards", view=view, lost_runs=sum(failed(run) for run in view.runs),
         difference=view.quality_difference, gains=len(gains),
         made=Counter(run.arm for run in view.runs),

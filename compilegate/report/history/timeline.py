@@ -24,26 +24,9 @@ from compilegate.domain.production.savings import (
     wall_seconds_of,
 )
 from compilegate.domain.reasons import advice
+from compilegate.domain.records import production, trials
 from compilegate.domain.records.flags import HUMAN, FlagVersion
 from compilegate.domain.records.ledger import DamagedRecord, Record, Unlocked
-from compilegate.domain.records.production import (
-    TEAM,
-    BegunRun,
-    CanaryClosed,
-    CanaryRound,
-    CapacityWait,
-    IgnoredJob,
-    ProductionRun,
-    RegistrationChange,
-    Review,
-)
-from compilegate.domain.records.trials import (
-    ApprovalAnswer,
-    ApprovalRequested,
-    TrialDecided,
-    TrialFailed,
-    TrialStarted,
-)
 from compilegate.domain.utc import bare_minute
 from compilegate.domain.wording import fill, sentences
 from compilegate.report import wording
@@ -116,30 +99,30 @@ def _row(view: HistoryView, row: Sequence[Event]) -> list[Event]:
 
 # Records whose line shows what they hold; the lines of others are put together.
 PLAIN = {
-    ApprovalRequested: "approval_requested", TrialFailed: "trial_failed",
-    TrialStarted: "trial_begun", Unlocked: "unlocked",
+    trials.ApprovalRequested: "approval_requested", trials.TrialFailed: "trial_failed",
+    trials.TrialStarted: "trial_begun", Unlocked: "unlocked",
 }  # fmt: skip
 
 
 def _events(view: HistoryView, record: Record) -> Iterator[Event]:
     event = partial(_event, view, record)
     match record:
-        case ProductionRun():
+        case production.ProductionRun():
             yield _ended(view, record)
-        case BegunRun():
+        case production.BegunRun():
             if record.flag_problem in PROBLEMS:
                 yield event("flag_not_followed", problem=record.flag_explanation)
             if record.run not in view.history.ended_runs:
                 yield event("run_begun", why=run_reason(record.why))
-        case CapacityWait(wait_seconds=seconds, next_instance_type=following):
+        case production.CapacityWait(wait_seconds=seconds, next_instance_type=following):
             yield event("waits", next=following, seconds=None if following else float(seconds))
-        case IgnoredJob():
+        case production.IgnoredJob():
             yield event("ignored", advice=advice(record.code))
         case FlagVersion():
             yield _flag_changed(view, record)
-        case Review():
+        case production.Review():
             yield from _reviewed(view, record)
-        case RegistrationChange():
+        case production.RegistrationChange():
             yield _registered(view, record)
         case DamagedRecord():
             yield event("damaged", problem=record.problem)
@@ -149,18 +132,18 @@ def _events(view: HistoryView, record: Record) -> Iterator[Event]:
 
 def _of_a_trial(event: Callable[..., Event], record: Record) -> Iterator[Event]:
     match record:
-        case TrialDecided():
+        case trials.TrialDecided():
             verdict = verdict_label(record.verdict).text.lower()
             text = "; ".join(reason.rstrip(".") for reason in record.reasons)
             decided = event("trial_decided", verdict=verdict, reasons=text)
             tone = "good" if record.verdict == Verdict.PROMOTE else "open"
             yield replace(decided, tone=tone, links=[record.decision_key])
-        case CanaryRound():
+        case production.CanaryRound():
             arms = ", ".join(run.arm for run in record.runs)
             yield event("canary_begun", runs=len(record.runs), arms=arms)
-        case CanaryClosed():
+        case production.CanaryClosed():
             yield event(_or_plain(f"canary_{record.reason}", "canary_ended"))
-        case ApprovalAnswer():
+        case trials.ApprovalAnswer():
             reason = record.reason or "no reason recorded"
             yield event("approved" if record.approved else "not_approved", reason=reason)
         case _ if type(record) in PLAIN:
@@ -188,25 +171,26 @@ def _or_plain(what: str, otherwise: str) -> str:
     return what if what in sentences(wording.FILE)["events"] else otherwise
 
 
-def _ended(view: HistoryView, run: ProductionRun) -> Event:
+def _ended(view: HistoryView, run: production.ProductionRun) -> Event:
     place, fault, bad = view.places[run.job], view.fault_of(run), failed(run)
     scheduled, cold = run.details.get("scheduled"), compiled_anew(run)
     sound = run.finished and run.counts and not run.confirm and fault is None
     event = _event(
         view, run, "run_failed" if bad else "run", number=place, why=run_reason(run.why),
         metric=view.metric, value=view.reached(run), wall=wall_seconds_of(run), usd=run.usd,
-        fault=fault, team=run.launched_by == TEAM,
+        fault=fault, team=run.launched_by == production.TEAM,
         checks=run.confirm, problem=problem_of(run), no_evidence=not run.counts,
         cold=cold,
         due=bare_minute(datetime.fromisoformat(scheduled).timestamp()) if scheduled else None,
     )  # fmt: skip
     return replace(
         event, place=float(place),
-        quiet=sound and run.why in UNEVENTFUL and run.launched_by != TEAM and not cold,
+        quiet=sound and run.why in UNEVENTFUL and not cold
+        and run.launched_by != production.TEAM,
     )  # fmt: skip
 
 
-def _registered(view: HistoryView, change: RegistrationChange) -> Event:
+def _registered(view: HistoryView, change: production.RegistrationChange) -> Event:
     event, fault = partial(_event, view, change), fault_in(change)
     names = ", ".join(str(one["field"]) for one in change.changes)
     schedule = (change.document or {}).get("schedule")
@@ -240,7 +224,7 @@ def _flag_changed(view: HistoryView, version: FlagVersion) -> Event:
     return replace(event, links=[str(link) for link in links if link])
 
 
-def _reviewed(view: HistoryView, review: Review) -> Iterator[Event]:
+def _reviewed(view: HistoryView, review: production.Review) -> Iterator[Event]:
     """New alarms and results, after the reviewed run; a change of the flag has its own line."""
     place, codes_before = view.place_of(review), view.codes_before[review.key]
     alarm, cleared = review.reason("alarm"), review.reason("alarm_cleared")
