@@ -247,6 +247,7 @@ def test_a_pass_that_somebody_else_is_faster_than_leaves_the_months_of_the_last_
 
     def slowly(*arguments: Any) -> Any:
         folded = fold(*arguments)
+        monkeypatch.setattr(module, "fold", fold)
         write(of, "a", other)
         fold_workload("a", of)
         return folded
