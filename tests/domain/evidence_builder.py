@@ -15,7 +15,6 @@ from compilegate.domain.decision import Decision, Verdict
 from compilegate.domain.judging.evidence import Evidence
 from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.judging.judge import judge as judge_evidence
-from compilegate.domain.judging.whole_job import confirm, estimate_whole_job
 
 STEPS = 160
 FINGERPRINT = {"gpu": "A10G", "torch": "2.13.0", "code_sha256": "c", "data_sha256": "d"}
@@ -42,18 +41,6 @@ def next_step(document: dict[str, Any]) -> dict[str, Any]:
     decision = judge(document)
     assert Verdict.CONTINUE == decision.verdict
     return step_of(decision) or {}
-
-
-def whole_jobs(document: dict[str, Any], candidates: int = 1) -> Any:
-    """The estimate of the first candidate's whole jobs, among so many candidates."""
-    evidence = among(read_evidence(document), candidates)
-    return estimate_whole_job(evidence.candidates[0], evidence)
-
-
-def confirmation(document: dict[str, Any]) -> Any:
-    """Whether they confirm the first candidate."""
-    evidence = read_evidence(document)
-    return confirm(evidence.candidates[0], evidence, whole_jobs(document))
 
 
 @lru_cache(maxsize=1000)

@@ -7,41 +7,24 @@ import pytest
 from compilegate.domain import claims, codec, flag_change, job_output, outside
 from compilegate.domain.judging import design
 from compilegate.domain.planning import estimate, rounds
-from compilegate.domain.production import (
-    attempts,
-    begin,
-    canary,
-    fingerprint,
-    history,
-    orphans,
-    probation,
-)
+from compilegate.domain.production import attempts, history, probation
 from compilegate.domain.records import trials
-from compilegate.domain.trial import jobs, judge_round
 from compilegate.domain.workload import model
-from compilegate_operating import work
 
 CONSTANTS = [
     (attempts, {"FIRST_SECONDS": 300, "RUN_SECONDS": 90 * 86_400}),
-    (begin, {"PROBLEMS": ("unreadable", "malformed", "differs", "unfit")}),
-    (canary, {"REPORTED_ENDS": ("complete", "lost", "changed", "retired")}),
     (claims, {"BYTES_MAX": 65_536, "SUBJECT_MAX": 99, "TEXT_MAX": 4000}),
     (codec, {"SIGNIFICANT_DIGITS": 10}),
     (design, {"LONGEST_SHADOW": 36}),
     (estimate, {"MOST_AT_ONCE": 40, "STARTUP_HOURS": 0.05}),
-    (fingerprint, {"SHOWN_MAX": 80, "DIGEST_SHOWN": 12}),
     (flag_change, {"AGAIN_SECONDS": 600, "LONGEST_REASON": 500}),
     (history, {"DAY_SECONDS": 86_400}),
     (job_output, {"LARGEST_RUN": 100_000}),
-    (jobs, {"STOP_SECONDS": 120}),
-    (judge_round, {"LOST_ROUNDS": 2}),
     (model, {"MIN_RUNTIME_SECONDS": 900}),
-    (orphans, {"ENDED_BADLY": ("FAILED", "TIMED_OUT", "ABORTED")}),
     (outside, {"REASON_MAX": 1000, "VALUE_MAX": 4096}),
     (probation, {"UNTREATED": 2}),
     (rounds, {"MOST_WITHOUT_RESULT": 3}),
     (trials, {"WAIT_SECONDS": 30 * 86_400}),
-    (work, {"CLEAN_UP_SECONDS": 60.0}),
 ]
 
 

@@ -95,3 +95,7 @@ def test_a_damaged_mark_lets_nothing_start_whichever_holds(lost):
 
     with pytest.raises(UnreadableRecordError, match="drain"):
         latest_mark([read(entry), DrainMark(2, False, 20, "bo")])
+
+
+def test_the_figures_that_these_tests_go_by():
+    assert 60.0 == CLEAN_UP_SECONDS

@@ -14,14 +14,8 @@ from hypothesis import strategies as st
 from compilegate.domain.judging.design import spent
 from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.judging.whole_job import measured_spreads, spread_reasons
-from tests.domain.evidence_builder import (
-    confirmation,
-    document,
-    judge,
-    quality_run,
-    requested,
-    whole_jobs,
-)
+from tests.domain.evidence_builder import document, judge, quality_run, requested
+from tests.domain.whole_job_builder import confirmation, whole_jobs
 
 STEADY = {"sd": 0.002, "source": "workload", "name": "lm", "runs": 20, "workloads": 1}
 LEARNED = {"whole_job": {**STEADY, "sd": 0.03}, "block": STEADY, "unseen": STEADY}

@@ -25,16 +25,8 @@ from compilegate.domain.spreads import (
     Sample,
     learn,
 )
-from tests.domain.evidence_builder import (
-    codes,
-    document,
-    full_runs,
-    judge,
-    runs,
-    sample,
-    whole_jobs,
-    words,
-)
+from tests.domain.evidence_builder import codes, document, full_runs, judge, runs, sample, words
+from tests.domain.whole_job_builder import whole_jobs
 
 G5 = "ml.g5.xlarge"
 CALM = {"sd": 0.001, "source": WORKLOAD, "name": "lm", "runs": 14, "workloads": 1}

@@ -15,18 +15,8 @@ from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.judging.monitor import speed_monitor
 from compilegate.domain.judging.whole_job import Agreement, confirm
 from compilegate.report import statements
-from tests.domain.evidence_builder import (
-    arm,
-    codes,
-    confirmation,
-    document,
-    judge,
-    runs,
-    sample,
-    watch,
-    whole_jobs,
-    words,
-)
+from tests.domain.evidence_builder import arm, codes, document, judge, runs, sample, watch, words
+from tests.domain.whole_job_builder import confirmation, whole_jobs
 from tests.report.samples import as_input, rendered
 
 Seconds = float | None

@@ -27,8 +27,8 @@ from tests.domain.evidence_builder import (
     runs,
     sample,
     speed_run,
-    whole_jobs,
 )
+from tests.domain.whole_job_builder import whole_jobs
 
 
 def timed(doc: dict[str, Any], base: list[float], mine: list[float]) -> dict[str, Any]:

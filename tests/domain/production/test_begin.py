@@ -400,3 +400,7 @@ def test_a_run_has_the_number_after_the_largest_whichever_earlier_ones_are_read(
     ]
 
     assert [10, 10, 1] == [one.number for one in made]
+
+
+def test_the_problems_for_which_a_flag_is_not_followed():
+    assert ("unreadable", "malformed", "differs", "unfit") == PROBLEMS

@@ -247,3 +247,7 @@ def test_held_are_the_candidates_runs_of_the_trials_rounds_that_hold():
     past = history([ROUND.to_entry(), free.to_entry(), other.to_entry(), *runs])
 
     assert ["r1"] == [run.run for run in canary.held_runs(past, TRIAL)]
+
+
+def test_the_ends_that_a_waiting_trial_hears_of():
+    assert ("complete", "lost", "changed", "retired") == canary.REPORTED_ENDS

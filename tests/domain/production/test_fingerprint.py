@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 
 from compilegate.domain.production.fingerprint import (
+    DIGEST_SHOWN,
     FIELDS,
     RECORDED,
+    SHOWN_MAX,
     compare_with_proven,
     planned,
     recorded,
@@ -115,3 +117,7 @@ def test_a_candidates_own_framework_shows_in_its_image_alone():
     assert ["image_changed"] == [
         reason.code for reason in stale_reasons(requested(), requested(own))
     ]
+
+
+def test_the_figures_that_these_tests_go_by():
+    assert (80, 12) == (SHOWN_MAX, DIGEST_SHOWN)

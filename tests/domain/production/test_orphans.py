@@ -4,6 +4,7 @@ import pytest
 
 from compilegate.domain import naming
 from compilegate.domain.production.orphans import (
+    ENDED_BADLY,
     FORGOTTEN,
     ExecutionEnd,
     TaggedJob,
@@ -127,3 +128,7 @@ def test_grace_is_for_jobs_and_locks_alike():
     assert {} == orphans_by_workload(jobs, locks, ends, now=NOW)
     left = orphans_by_workload(jobs, locks, ends, now=NOW, grace_seconds=5)
     assert (1, 1) == (len(left["w"].jobs), len(left["w"].locks))
+
+
+def test_executions_that_ended_badly_lack_a_clean_up():
+    assert ("FAILED", "TIMED_OUT", "ABORTED") == ENDED_BADLY
