@@ -14,6 +14,8 @@ SOURCES = (ROOT, *sorted((ROOT / "distributions").iterdir()))
 OF_TESTS = ("tests.", "distributions.")
 # So many test files are tried, where there are.
 FEW = 3
+# Imports nearly every module for its constants, and is none of the few.
+CONSTANTS = "tests/domain/test_constants.py"
 # Each package with its part of `tests`, and the share of mutants that this is to kill. Left out is
 # what runs in an environment of its own, so that no test imports it:
 # - the embedded cloud's engine, which imports ministack. Whole executions are its tests, those in
@@ -65,7 +67,7 @@ def files_beside(path: str) -> list[str]:
     folder = f"tests/{Path(path).parent.relative_to(*Path(path).parts[:1])}/"
     beside = () if folder == f"{own}/" else folder
     steps = _steps_of(path, [own])
-    if len(_nearest(steps)) < FEW:
+    if len(_nearest(steps) - {CONSTANTS}) < FEW:
         steps |= _steps_of(path, [part for part, _ in PACKAGES.values()])
     near = _nearest(steps)
     files = [name for name in steps if name in near or name.startswith(beside)]
@@ -81,7 +83,7 @@ def _steps_of(path: str, parts: list[str]) -> dict[str, int]:
 
 def _nearest(steps: dict[str, int]) -> set[str]:
     """A few files at least, and all that are as near as the last of them."""
-    far = sorted(steps.values())[:FEW]
+    far = sorted(number for name, number in steps.items() if name != CONSTANTS)[:FEW]
     return {name for name, number in steps.items() if number <= far[-1]} if far else set()
 
 

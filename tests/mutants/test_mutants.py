@@ -194,8 +194,8 @@ def test_tests_beside_a_module_are_the_files_of_its_part_that_import_it() -> Non
     assert "tests/domain/production/test_promotions_savings.py" in savings  # through summaries
     assert "tests/domain/test_money.py" not in savings
     # The domain's own tests come to it through others alone.
-    jobs = files_beside("compilegate/domain/trial/jobs.py")
-    assert "tests/usecases/test_rounds.py" in jobs
+    rounds = files_beside("compilegate/domain/trial/judge_round.py")
+    assert "tests/usecases/test_rounds.py" in rounds
     for package in PACKAGES:
         paths = list(modules([package]))
         assert paths, package
