@@ -368,7 +368,8 @@ def test_nothing_but_a_flag_that_is_on_and_understood_trains_a_candidate(
 
 def test_a_permanent_promotion_keeps_having_baseline_runs():
     """By the id of the run and of that before; one that is due follows no other baseline run."""
-    kept = FlagReading(replace(KEPT, holdback=0.2), "text")
+    held = replace(KEPT, holdback=0.2)
+    kept = FlagReading(held, held.to_json())
 
     def chosen(arms: str) -> list[tuple[str, str]]:
         earlier = [
