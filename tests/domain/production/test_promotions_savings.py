@@ -19,9 +19,18 @@ from compilegate.domain.production.summaries import (
 from compilegate.domain.records.production import CanaryClosed, CanaryRound, CapacityWait, Review
 from compilegate.domain.records.trials import ApprovalAnswer, ApprovalRequested, TrialStarted
 from tests.domain.production.run_builder import BEGIN, DAY, production_run
-from tests.report.histories import OFF, ON, flag
 
 WEEK = TimeWindow(BEGIN, BEGIN + 7 * DAY)
+OFF, ON = Flag(False, "off"), Flag(True, "probation", "compile")
+
+
+def flag(version: int, after: int, to: Flag) -> dict[str, Any]:
+    """A change of the flag after so many runs."""
+    return {
+        "kind": "flag", "version": version, "at": int(BEGIN + (after + 0.5) * DAY),
+        "by": "evaluate", "action": "enable", "reason": "proven", "trial": "t1", "change_id": "c",
+        "from": OFF.to_json(), "to": to.to_json(), "overrode": None,
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(
