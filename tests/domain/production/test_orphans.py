@@ -115,6 +115,7 @@ def test_orphans_of_jobs_and_locks_are_by_workload_in_order_of_name():
     left = orphans_by_workload(jobs, locks, ends, now=NOW)
 
     assert ["a", "b", "c", "d", "w"] == list(left)
+    assert [0, 0, 0, 0, 2] == [len(one.jobs) for one in left.values()]
     assert {EXECUTION, other} == {one.execution for one in left["w"].jobs}
     assert ((EXECUTION,), (EXECUTION,)) == (left["w"].locks, left["a"].locks)
     alone = orphans_by_workload(jobs[:1], [], ends, now=NOW)
