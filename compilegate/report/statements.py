@@ -283,13 +283,16 @@ def _shown(reason: Reason, decision: Decision, measured: Measured | None) -> Rea
     if reason.code in OF_SPEED and decision.verdict not in ON and reason.arm == decision.candidate:
         return _of_speed(reason, decision.speedup, measured)
     if reason.code not in FAILURES:
-        text = reason.message
-        for recorded, read in READ_AS:
-            text = text.replace(recorded, read)
-        return replace(reason, message=text)
+        return replace(reason, message=_as_read(reason.message))
     cause = _cause(reason, measured) if measured else ""
     message = f"{reason.message.rstrip('.')} ({cause})" if cause else reason.message
     return replace(reason, message=message, fix=reason.fix or advice(reason.code))
+
+
+def _as_read(text: str) -> str:
+    for recorded, read in READ_AS:
+        text = text.replace(recorded, read)
+    return text
 
 
 def _of_speed(reason: Reason, speed: Speedup | None, measured: Measured | None) -> Reason:

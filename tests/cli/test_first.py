@@ -254,12 +254,20 @@ DYNAMO = "making a fake call\n  Explanation: got TypeError('int')\n  Hint: none"
     ("compiled_run", "words"),
     [
         (run(steps=[], ended={"how": "error", "error": "TorchRuntimeError", "message": DYNAMO,
-                              "at": "model.py:66"}),
+                              "at": "model.py:66", "by_compiler": True}),
          "compiled: the compiler fails on this script after 0 steps: TorchRuntimeError: making a "
          "fake call: got TypeError('int') (model.py:66); it cannot be compiled as it is"),
         (run(steps=run()["steps"][:2], ended={"how": "error", "error": "InductorError",
-                                              "message": "CppCompileError"}),
+                                              "message": "CppCompileError",
+                                              "by_compiler": True}),
          "compiled: the compiler fails on this script after 2 steps: InductorError: CppCompile"),
+        (run(steps=[], ended={"how": "error", "error": "FileExistsError", "message": "runs/1",
+                              "at": "train.py:9", "by_compiler": False}),
+         "compiled: ended by an error that the run as it is did not have, after 0 steps: "
+         "FileExistsError: runs/1 (train.py:9)"),
+        (run(steps=run()["steps"][:2], ended={"how": "error", "error": "OutOfMemoryError",
+                                              "message": "x"}),
+         "compiled: ran out of memory: OutOfMemoryError: x; give a smaller batch"),
         (run(steps=run()["steps"][:2]), "compiled: 2 steps are too few to be steady; --minutes"),
         (run(steps=[], ended={"how": "error", "error": "OutOfMemoryError", "message": "x"}),
          "compiled: ran out of memory: OutOfMemoryError: x; give a smaller batch"),

@@ -12,7 +12,7 @@ import pytest
 from compilegate.domain import flag as deployed
 from compilegate.domain.compilers import MODES, NAMES
 from compilegate.domain.errors import InvalidInputError
-from compilegate.domain.production import arm
+from compilegate.domain.production import job
 from compilegate.domain.workload import model, names
 from compilegate.flags import document, overlay
 
@@ -103,14 +103,14 @@ def test_neither_reads_what_is_not_json(text: str) -> None:
 
 @pytest.mark.parametrize(("key", "value"), SOUND, ids=repr)
 def test_what_the_deployment_may_write_is_followed(key: str, value: Any) -> None:
-    arm.check_overrides({key: value})
+    job.check_overrides({key: value})
     document.check_overrides({key: value})
 
 
 @pytest.mark.parametrize(("key", "value"), BROKEN, ids=repr)
 def test_what_the_deployment_refuses_is_refused(key: str, value: Any) -> None:
     with pytest.raises(InvalidInputError):
-        arm.check_overrides({key: value})
+        job.check_overrides({key: value})
     with pytest.raises(document.UnreadableFlagError, match=r"Fix: update compilegate-flags"):
         document.check_overrides({key: value})
 
@@ -165,7 +165,7 @@ def test_the_words_are_the_deployment_s() -> None:
     assert (deployed.STATES, deployed.NEVER_ON) == (document.STATES, document.NEVER_ON)
     assert set(names.OWN_HYPERPARAMETERS) == set(document.OWN_HYPERPARAMETERS)
     assert set(deployed.OVERRIDE_KEYS) <= set(document._CHECKS)
-    assert set(arm._KEYS) == set(document._CHECKS)
+    assert set(job._KEYS) == set(document._CHECKS)
 
 
 def test_a_flag_that_names_a_bundle_is_read_as_one_without():

@@ -29,8 +29,10 @@ def calls(*functions):
     for file in sorted(REPORT.rglob("*.py")):
         tree = ast.parse(file.read_text(encoding="utf-8"))
         for node in ast.walk(tree):
-            if isinstance(node, ast.Call) and getattr(node.func, "id", "") in functions:
-                yield tree, node
+            if isinstance(node, ast.Call):
+                name = getattr(node.func, "id", None) or getattr(node.func, "attr", "")
+                if name in functions:
+                    yield tree, node
 
 
 def group_of(tree):

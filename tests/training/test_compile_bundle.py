@@ -107,11 +107,38 @@ def test_what_a_run_compiled_comes_back_with_its_libraries_in_a_folder_of_its_ow
 def test_equal_code_is_equal_bytes_and_is_written_once(torch, place):
     first = compile_bundle.save(ONE, PURPOSE)
     inodes = {path.name: path.stat().st_ino for path in place.iterdir()}
-    torch.compiler.save_cache_artifacts = lambda: (b"another order", None)
-    second = compile_bundle.save(ONE, PURPOSE)
 
-    assert first == second
+    assert first == compile_bundle.save(ONE, PURPOSE)
     assert inodes == {path.name: path.stat().st_ino for path in place.iterdir()}
+
+
+def test_a_run_leaves_what_it_has_compiled_whatever_is_there_for_the_same_purpose(torch, place):
+    torch.compiler.save_cache_artifacts = lambda: (b"of an earlier job", None)
+    earlier = compile_bundle.save(ONE, PURPOSE)
+    torch.compiler.save_cache_artifacts = lambda: (b"compiled", None)
+    own = compile_bundle.save(ONE, PURPOSE)
+
+    assert earlier["sha256"] != own["sha256"]
+    assert "restored" == restored(own["sha256"], ONE, PURPOSE)["state"]
+    assert [b"compiled"] == torch.loaded
+
+
+def test_a_damaged_archive_is_replaced_by_the_next_run_that_leaves_the_same(torch, place):
+    saved = compile_bundle.save(ONE, PURPOSE)
+    (archive,) = place.glob("*.zip")
+    data = archive.read_bytes()
+    archive.write_bytes(data[:-1] + bytes([data[-1] ^ 1]))
+
+    assert saved == compile_bundle.save(ONE, PURPOSE)
+    assert data == archive.read_bytes()
+
+
+def test_a_bundle_is_made_for_the_way_in_which_it_was_compiled():
+    made = [
+        compile_bundle.made_for({}, {}, types.SimpleNamespace(requested="torch_compile", how=how))
+        for how in ({"mode": "default"}, {"mode": "max-autotune"})
+    ]
+    assert ["how"] == [key for key in made[0] if made[0][key] != made[1][key]]
 
 
 def test_another_purpose_has_another_bundle(torch, place):

@@ -80,8 +80,8 @@ def test_an_error_is_kept_with_its_place(code):
     (code / "broken.py").write_text("import torch\nraise ValueError('no')\n")
     ended = observed(code, "broken.py")["ended"]
 
-    assert ("error", "ValueError", "no", "broken.py:2") == (
-        ended["how"], ended["error"], ended["message"], ended["at"],
+    assert ("error", "ValueError", "no", "broken.py:2", False) == (
+        ended["how"], ended["error"], ended["message"], ended["at"], ended["by_compiler"],
     )  # fmt: skip
 
 
@@ -103,4 +103,4 @@ def test_an_error_of_the_compiler_names_the_line_that_it_has_read(code):
 
     assert observed(code, "typed.py")["ended"]["how"] == "finished"
     ended = observed(code, "typed.py", compiler="torch_compile")["ended"]
-    assert ("error", "typed.py:7") == (ended["how"], ended["at"]), ended
+    assert ("error", "typed.py:7", True) == (ended["how"], ended["at"], ended["by_compiler"]), ended

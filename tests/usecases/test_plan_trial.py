@@ -13,6 +13,9 @@ import pytest
 from compilegate.domain import naming
 from compilegate.domain.errors import WorkloadLockedError
 from compilegate.domain.facts import Quota
+from compilegate.domain.flag import MAX_BYTES
+from compilegate.domain.judging.evidence_file import ID_LENGTH
+from compilegate.domain.planning.arms import promoted
 from compilegate.domain.planning.plan import Plan
 from compilegate.domain.reasons import Reason
 from compilegate.domain.records.trials import TrialDecided
@@ -77,7 +80,7 @@ def test_spot_jobs_have_a_quota_of_their_own_asked_for_or_read_before(
         for of_spot, number in ((False, 64), (True, 3))
     }
     with_quotas = dataclasses.replace(facts, quotas=read)
-    monkeypatch.setattr(planning, "facts_for_workload", lambda *_: with_quotas)
+    monkeypatch.setattr(planning.records, "facts_for_workload", lambda *_: with_quotas)
 
     for asked in (quotas, FixedQuotas(), None):
         plan = plan_for(workload, settings, quotas=asked)
@@ -152,6 +155,27 @@ def test_a_candidate_whose_flag_could_not_be_written_is_refused_at_planning(
     assert "flag_too_large" == refused.code
     assert refused.message.startswith("candidates (wide): has changes whose flag is larger")
     assert "Fix: " in refused.message
+
+
+def test_the_largest_flag_that_is_accepted_fits_once_it_is_permanent(services: Services) -> None:
+    def planned(length: int) -> Any:
+        values = {"mp_parameters": json.dumps({"a": "x" * 2450}), "prompt": "x" * length}
+        wide = Candidate(name="wide", compiler="torch_compile", hyperparameters=values)
+        return plan_for(change(SOUND, candidates=(wide,)), services.settings)
+
+    fits, too_long = 1000, 1500
+    while too_long - fits > 1:
+        middle = (fits + too_long) // 2
+        if isinstance(planned(middle), Reason):
+            too_long = middle
+        else:
+            fits = middle
+    baseline, arm = planned(fits).arms[:2]
+    flag = promoted(arm, baseline, decision_id="d" * ID_LENGTH, since="2026-01-01T00:00:00Z")
+
+    kept = replace(flag, state="permanent", holdback=0.05).to_json()
+    assert MAX_BYTES - 3 < len(kept) <= MAX_BYTES
+    assert "flag_too_large" == planned(too_long).code
 
 
 def test_a_job_at_the_services_limits_is_planned(services: Services) -> None:

@@ -49,6 +49,7 @@ def made_for(fingerprint, run, compiler):
         "python": ".".join(platform.python_version_tuple()[:2]),
         "arm": run.get("arm"),
         "compiler": compiler.requested,
+        "how": compiler.how,
     }
 
 
@@ -58,16 +59,13 @@ def made_for(fingerprint, run, compiler):
 def save(ranks, purpose):
     """Leave the bundle of a run that is complete; what the first process records of it, or None.
 
-    Every process calls this. One that was made for the same is there already where an earlier job
-    has left it: it is not written again. A spot job leaves none, since no other job gets its
-    checkpoints.
+    Every process calls this. The bundle is of what this run has compiled or loaded, whatever
+    earlier jobs have left: it is what the trial measures. A spot job leaves none, since no other
+    job gets its checkpoints.
     """
     place = compile_cache.bundles()
     if place is None or environment.checkpoint_folder() is not None:
         return None
-    earlier = ranks.decided("bundle", lambda: _made_earlier(place, purpose))
-    if earlier is not None:
-        return earlier
     entries = ranks.gathered("bundle", _write_archive(place), GATHERED_WITHIN_SECONDS)
     if not entries or not all(entries):
         return None
@@ -76,16 +74,6 @@ def save(ranks, purpose):
     digest = hashlib.sha256(data).hexdigest()
     _write(place / (digest + ".json"), data)
     return _saved(digest, manifest)
-
-
-def _made_earlier(place, purpose):
-    for path in sorted(place.glob("*.json")):
-        manifest = _manifest(path, path.stem)
-        if isinstance(manifest, dict) and manifest["made_for"] == purpose:
-            archives = [(_archive(place, entry), entry["bytes"]) for entry in manifest["ranks"]]
-            if all(one.is_file() and one.stat().st_size == size for one, size in archives):
-                return _saved(path.stem, manifest)
-    return None
 
 
 def _saved(digest, manifest):
@@ -133,8 +121,8 @@ def _packed(artefacts, local):
 
 
 def _write(path, data):
-    """Write a file that is whole or not there; one of this name has this content already."""
-    if path.is_file() and path.stat().st_size == len(data):
+    """Write a file that is whole or not there; one that has this content already stays."""
+    if path.is_file() and path.stat().st_size == len(data) and path.read_bytes() == data:
         return
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f"{path.name}.{environment.rank()}{compile_cache.PARTIAL}")

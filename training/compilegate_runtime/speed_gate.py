@@ -193,8 +193,12 @@ def _start(plan, words, own):
     """A segment's command and variables, its ``own`` among them."""
     program = str(SOURCE / plan.program)
     if plan.mpirun:
-        own = {**own, compile_cache.LOCAL: os.environ[compile_cache.LOCAL]}
         variables = compile_cache.without_place(plan.mpirun.variables)
+        # mpirun hands these to every host, and no others.
+        shared = {compile_cache.LOCAL: os.environ[compile_cache.LOCAL]}
+        if compile_cache.BUNDLES in variables:
+            shared[compile_cache.BUNDLES] = variables[compile_cache.BUNDLES]
+        own = {**own, **shared}
         return plan.mpirun.command(program, words, own), {**variables, **own}
     variables = compile_cache.without_place(os.environ)
     command = [sys.executable, *segments.launcher_words(plan.launcher, program), *words]

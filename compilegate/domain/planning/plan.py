@@ -333,7 +333,10 @@ def _over_budget(workload: Workload, design: TrialDesign) -> Reason | None:
     )
 
 
-_LONGEST = 1.0001  # of the figures that a flag has of layers
+# Figures of a flag in as many digits as they may have: a layer's gain, and the holdback, which is
+# added once the flag is permanent.
+_LONGEST, _HOLDBACK = 10.0001, 0.0001
+_DECIDED = "d" * ID_LENGTH
 
 
 def flag_too_large(plan: Plan, below: Flag) -> Reason | None:
@@ -343,14 +346,14 @@ def flag_too_large(plan: Plan, below: Flag) -> Reason | None:
     """
     baseline, layers = plan.arms[0], below.layers
     if below.enabled and not layers:
-        layers = (Layer(str(below.candidate), str(below.decision_id), _LONGEST),)
+        layers = (Layer(str(below.candidate), below.decision_id or _DECIDED, _LONGEST),)
     for arm in plan.arms:
         if arm.role != CANDIDATE:
             continue
-        decided = "d" * ID_LENGTH
-        flag = promoted(arm, baseline, decision_id=decided, since="2026-01-01T00:00:00Z")
+        flag = promoted(arm, baseline, decision_id=_DECIDED, since="2026-01-01T00:00:00Z")
+        flag = replace(flag, holdback=_HOLDBACK)
         if layers:
-            flag = replace(flag, layers=(*layers, Layer(arm.name, decided, _LONGEST)))
+            flag = replace(flag, layers=(*layers, Layer(arm.name, _DECIDED, _LONGEST)))
         try:
             flag.to_json()
         except InvalidInputError as error:

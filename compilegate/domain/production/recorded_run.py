@@ -153,7 +153,8 @@ def attempt_run(ended: EndedAttempt, *, gave_up: str = "") -> ProductionRun:
     price = ended.jobs.usd_per_hour(begun, attempt)
     own_type = begun.overrides.get("instance_type") if chosen else None
     bundle, details = ended.jobs.compile_bundle(begun, attempt), dict[str, Any]()
-    if bundle:  # beside the result: what came of it says nothing of the arm
+    # Beside the result, since what came of it says nothing of the arm.
+    if bundle and (result.get("finished") or "compile_bundle" in result):
         state = (result.get("compile_bundle") or {}).get("state")
         said = state if state in BUNDLE_STATES else NOT_RECORDED
         details["compile_bundle"] = {"sha256": bundle.sha256, "state": said}

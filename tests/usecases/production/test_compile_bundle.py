@@ -88,6 +88,14 @@ def test_a_record_that_does_not_say_it_is_no_proof(bundle):
     assert run.counts
 
 
+def test_a_job_that_died_without_a_record_says_nothing_of_its_bundle():
+    made = production()
+    made.fails("CUDA out of memory")
+    (run,) = made.runs()
+
+    assert "compile_bundle" not in run.details
+
+
 def test_a_run_without_a_bundle_says_nothing_of_one():
     made = production(ON)
     made.completes()

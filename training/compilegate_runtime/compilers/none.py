@@ -16,6 +16,8 @@ class NoCompiler:
     compiles_regions = regions_alone = False
     # Whether models live on PyTorch/XLA's device, whose processes know each other.
     on_xla = False
+    # How it compiles, as data.
+    how = None
 
     def __init__(self, requested=None):
         self.requested = requested or self.name

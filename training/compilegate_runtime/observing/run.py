@@ -31,6 +31,8 @@ MOST_WRITTEN = 100
 CALLS_WITHOUT_STEP = 100
 WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 LONGEST_MESSAGE = 1000
+# Modules of torch.compile.
+COMPILER = ("torch._dynamo", "torch._inductor", "torch._functorch")
 
 
 class Watch:
@@ -90,6 +92,7 @@ class Watch:
                 "file": getattr(error, "filename", None),
                 "module": getattr(error, "name", None),
                 "at": _place(error, self._script.parent),
+                "by_compiler": _is_by_compiler(error),
             }
         return {"how": "finished"}
 
@@ -242,6 +245,15 @@ class _Lines:
 
     def __getattr__(self, name):
         return getattr(self._stream, name)
+
+
+def _is_by_compiler(error):
+    """Whether the compiler raised it, or code that the compiler wrote."""
+    if type(error).__module__.startswith(COMPILER):
+        return True
+    frames = traceback.extract_tb(error.__traceback__)
+    last = frames[-1].filename.replace(os.sep, ".") if frames else ""
+    return any(name in last for name in (*COMPILER, "torchinductor_"))
 
 
 def _place(error, folder):

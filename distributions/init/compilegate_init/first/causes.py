@@ -39,6 +39,7 @@ _DOWNLOAD = re.compile(r"download|could not resolve|name resolution", re.I)
 _EXPLAINED = re.compile(r"^ *Explanation: *(.+)$", re.M)
 _OWN_LIMITS = ("MemoryError", "OutOfMemoryError")
 _UNCOMPILED = "it cannot be compiled as it is: torch.compiler.disable leaves a part uncompiled"
+_OTHERWISE = "ended by an error that the run as it is did not have,"
 LONGEST_TEXT = 300
 # The last line of a traceback.
 _RAISED = re.compile(r"^(?:[\w.]+\.)?(\w+(?:Error|Exception|Exit|NotFound)): ?(.*)$")
@@ -53,11 +54,14 @@ def why_not(script: Path, seen: Seen, ended: Ended, python: Path) -> InvalidInpu
 def why_no_gain(run: str, seen: Seen, ended: Ended, *, compiled: bool) -> str:
     """Why one run shows no steady steps, of a script that makes steps as it is, and what helps."""
     error, made = seen.ended.get("error"), plural(len(seen.steps), "step")
-    if error not in (None, *_OWN_LIMITS) and seen.ended.get("how") == "error":
-        whose = "the compiler fails on this script" if compiled else "ended by an error"
-        helps = f"; {_UNCOMPILED}" if compiled else ""
+    if seen.ended.get("how") == "error" and error not in _OWN_LIMITS:
+        if seen.ended.get("by_compiler"):
+            whose, helps = "the compiler fails on this script", f"; {_UNCOMPILED}"
+        else:
+            whose, helps = _OTHERWISE if compiled else "ended by an error", ""
         return f"{run}: {whose} after {made}: {_error_text(seen)}{helps}"
-    if seen.steps:
+    ran_on = ended.code in (None, 0) and ended.cut in (None, Cut.TIME)
+    if seen.steps and ran_on and error not in _OWN_LIMITS:
         return f"{run}: {made} are too few to be steady; --minutes or --steps gives more"
     if compiled and ended.cut is Cut.TIME:
         return f"{run}: still compiled after {duration(ended.seconds)}; --minutes gives more"
