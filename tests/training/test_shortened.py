@@ -80,18 +80,19 @@ def test_a_script_that_never_reports_is_ended(monkeypatch, loader, most, steps):
 
 
 @pytest.mark.parametrize(
-    ("step_seconds", "steps"),
-    [(0.1, 40), (5.0, 11), (20.0, 10), (50.0, 5)],
-    ids=["quick steps: as many as are asked", "slow ones", "slower: ten", "the limit: five"],
-)
-def test_a_run_of_slow_steps_ends_before_all_of_them(step_seconds, steps, monkeypatch):
+    ("step_seconds", "compiling", "steps"),
+    [(0.1, 0, 40), (5.0, 0, 11), (20.0, 0, 10), (50.0, 0, 5), (0.1, 60, 40), (2.0, 60, 10)],
+    ids=["quick steps: as many as are asked", "slow ones", "slower: ten", "the limit: five",
+         "quick steps behind a slow one", "slow steps behind a slower one"],
+)  # fmt: skip
+def test_a_run_of_slow_steps_ends_before_all_of_them(step_seconds, compiling, steps, monkeypatch):
     recorder, now = SimpleNamespace(steps_done=0), [0.0]
     monkeypatch.setattr(few.time, "monotonic", lambda: now[0])
     short = few.Few(40, 190.0, recorder, lambda: True)
     asked = SimpleNamespace(training_loader="train")
     batches = short.batches(iter(range(100)), asked, "train")
     for _ in batches:
-        now[0] += step_seconds
+        now[0] += compiling if recorder.steps_done == 1 and compiling else step_seconds
         recorder.steps_done += 1
         short.stepped(asked)
 

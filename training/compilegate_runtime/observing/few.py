@@ -7,8 +7,9 @@ from compilegate_runtime.launching.shortened import Shortened
 from compilegate_runtime.launching.steps import Enough
 
 FEWEST = 5  # steps, however long they take
-# Of slow steps that many within these seconds tell as much as a person waits for.
-SOON, SOON_SECONDS = 10, 45.0
+# Of slow steps that many within these seconds tell as much as a person waits for. Steps are slow if
+# the rest of them, each as long as the last one, would take so many seconds.
+SOON, SOON_SECONDS, SLOW_SECONDS = 10, 45.0, 20.0
 REPORTS_WITHIN_SECONDS = 5.0  # once its data has ended
 MOST_NAMED = 8  # tensors of a call
 
@@ -19,6 +20,7 @@ class Few(Shortened):
     def __init__(self, few, seconds, observation, reported):
         super().__init__(few, observation, reported)
         self._seconds, self._first, self._ended = seconds, None, None
+        self._counted, self._latest, self._pace = 0, 0.0, 0.0
         self.loaders, self.steps_until_end = {}, few
 
     @property
@@ -38,15 +40,19 @@ class Few(Shortened):
             raise Enough
 
     def _done(self):
-        done = self._recorder.steps_done
+        done, now = self._recorder.steps_done, time.monotonic()
         if done and self._first is None:
-            self._first = time.monotonic()
-        spent = 0.0 if self._first is None else time.monotonic() - self._first
+            self._first = now
+        if done != self._counted:
+            self._pace = (now - self._latest) / (done - self._counted)
+            self._counted, self._latest = done, now
+        spent = 0.0 if self._first is None else now - self._first
         late = spent > self._seconds and done >= FEWEST
-        soon = spent > SOON_SECONDS and done >= SOON
+        slow = (self._few - done) * self._pace > SLOW_SECONDS
+        soon = spent > SOON_SECONDS and done >= SOON and slow
         over = done >= self._few or late or soon
         if over and self._ended is None:
-            self._ended, self.steps_until_end = time.monotonic(), done
+            self._ended, self.steps_until_end = now, done
         return over
 
 
