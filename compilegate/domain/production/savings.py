@@ -76,7 +76,7 @@ def problem_of(run: ProductionRun) -> str:
 def compiled_anew(run: ProductionRun) -> str | None:
     """Why it did not restore the bundle of compiled code that its flag names; None where it did.
 
-    None as well without a bundle. The time is the candidate's all the same: where no run restores
+    None as well without a bundle. The time counts as the candidate's: where no run restores
     it any more, production has lost what it was promised.
     """
     state = run.details.get("compile_bundle", {}).get("state")
