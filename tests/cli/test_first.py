@@ -409,7 +409,7 @@ def steps_of(*seconds):
 
 
 def test_steps_that_play_a_game_count_as_they_come():
-    """Three of four steps are twice as fast, and each fourth one waits for a game all the same."""
+    """Three of four steps are twice as fast, and each fourth one still waits for a game."""
     eager, compiled = steps_of(*40 * (0.1, 0.1, 0.1, 0.5)), steps_of(*40 * (0.05, 0.05, 0.05, 0.5))
 
     assert gain([(eager, compiled)], [3600.0]).steady == pytest.approx(0.8 / 0.65)

@@ -109,7 +109,7 @@ def _day(
         history = recent()
         for record in history.damaged:
             logger.error("%s: %s", workload, record.problem)
-        # What a run saved is told by the runs of months.
+        # What a run saved shows in the runs of months.
         saved = any(run.arm != BASELINE and booked_at(run) >= since for run in history.runs)
         if saved or not _has_whole_day(history.runs, row, since):
             runs = services.ledger.runs(workload, history_since(month_at(since)))
