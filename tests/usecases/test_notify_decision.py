@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import Any
 
 from compilegate.domain import naming
-from compilegate.domain.console import s3_object
 from compilegate.usecases.planning import plan_trial
 from compilegate.usecases.records import to_json
 from compilegate.usecases.reports import write_report
@@ -28,41 +27,6 @@ def answer(services: Any, **changes: Any) -> dict[str, Any]:
 def body(answer: dict[str, Any]) -> dict[str, Any]:
     document: dict[str, Any] = json.loads(json.loads(answer["notification"]["message"])["default"])
     return document
-
-
-def test_a_trial_tells_its_figures_owner_report_and_what_became_of_the_flag(services: Any) -> None:
-    put_spec(services, replace(SOUND, owner="ml-platform"))
-
-    reply = answer(services, flag_enabled=True)
-
-    key = naming.report_key("bert-docs", TRIAL, "html")
-    report, link = f"s3://data/{key}", s3_object("us-east-1", "data", key)
-    expected = {
-        "kind": "decision", "workload": "bert-docs", "owner": "ml-platform", "verdict": "promote",
-        "decision_id": "d1", "report": report, "link": link,
-        "act": f"compilegate report bert-docs --trial {TRIAL} --stage prod",
-        "flag": {"name": FLAG, "action": "enable", "enabled": True, "state": None},
-        "figures": {
-            "candidate": "compile", "reasons": ["speedup_proven"], "speedup": speedup(1.4),
-            "quality": None, "saving": None,
-            "claims": {"speed": "faster", "quality": "open", "money": "saves"},
-        },
-    }  # fmt: skip
-    assert expected == {key: body(reply)[key] for key in expected}
-    assert f"Report: {link}\n" in f"{reply['message']}\n"
-    assert reply["message"] == body(reply)["text"]
-    assert "ml-platform" == reply["notification"]["attributes"]["owner"]["StringValue"]
-
-
-def test_without_an_owner_or_a_spec_the_message_still_goes_out(services: Any) -> None:
-    put_spec(services, replace(SOUND, owner=None))
-    plan_trial(EVENT, services=services)
-    services.store.put(EVENT["spec_key"], b"{")
-    services.store.put(naming.record_key("bert-docs", TRIAL, "decision"), to_json(DECISION))
-    answer = write_report(EVENT, services=services)
-
-    assert body(answer)["owner"] is None
-    assert "owner" not in answer["notification"]["attributes"]
 
 
 def test_the_page_names_owner_and_earlier_trials(services: Any) -> None:

@@ -9,8 +9,6 @@ from typing import Any
 import pytest
 
 from compilegate.domain import naming
-from compilegate.domain.argument_text import decoded_document
-from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.spreads import Measured, Sample
 from compilegate.usecases.fleet.project import fold_workload
 from compilegate.usecases.planning import plan_trial
@@ -108,47 +106,6 @@ def record(
     return answer, runs
 
 
-def test_both_arms_runs_are_one_job_in_turns_with_the_time_of_all(paired: Any) -> None:
-    requests = [request(paired, run) for run in ("q2B17", "q2B19")]
-    values = [one["HyperParameters"] for one in requests]
-    runs = [decoded_document(json.loads(one["runs"])) for one in values]
-
-    assert [list(ABBA), list(BAAB)] == [[f"{arm} {seed}" for arm, seed, _ in one] for one in runs]
-    assert [[0, 0, 1, 1], [2, 2, 3, 3]] == [[made for _, _, made in one] for one in runs]
-    limits = [one["StoppingCondition"]["MaxRuntimeInSeconds"] for one in requests]
-    assert [3600, 3600] == limits
-    assert naming.parse_run("q2B17").pairs and naming.parse_run("q2B17").arm_index == 1
-    alone = call_judge(paired, 4, [], asks_full_runs("baseline 21"))
-    assert ["q4a21"] == [one["run"] for one in alone["runs"]]
-    single = request(paired, "q4a21")
-    for one in requests:
-        assert single["Environment"] == one["Environment"]
-        assert {tag["Value"] for tag in one["Tags"] if tag["Key"] == naming.TAG_STAGE} == {
-            "quality"
-        }
-
-
-def test_a_job_may_take_its_share_of_the_budget_by_all_of_its_runs(services: Any) -> None:
-    plan_short(services, workload=change(SHORT, policy=replace(SHORT.policy, max_trial_usd=40.0)))
-    call_judge(services, 2, [], asks_full_runs(*ABBA, *BAAB))
-    limits = [request(services, run)["StoppingCondition"] for run in ("q2B17", "q2B19")]
-
-    assert all(4 * WALL < one["MaxRuntimeInSeconds"] < 3600 for one in limits)
-
-
-def test_its_runs_are_records_in_their_order_of_the_same_job(paired: Any) -> None:
-    _, runs = record(paired, left(0, 1, 2, 3))
-    document = evidence(paired)
-
-    assert [(n, *one.split()) for n, one in enumerate(ABBA)] == [
-        (order, arm, str(seed)) for order, arm, seed, finished in runs if finished
-    ]
-    assert document["plan"]["pairs"] and read_evidence(document).plan.pairs
-    kept = [run for arm in document["arms"] for run in arm["runs"]]
-    assert {JOB} == {run["job"] for run in kept}
-    assert {WALL + 9} == {run["job_seconds"] for run in kept}
-
-
 def test_a_run_that_failed_takes_no_other_with_it(paired: Any) -> None:
     _, runs = record(paired, left(0, 1, 2, 3, failed=2))
     assert [True, True, False, True] == [finished for *_, finished in runs]
@@ -184,36 +141,3 @@ def test_what_is_not_as_it_was_asked_for_is_invalid(
 
     assert ("invalid", []) == (answer["verdict"], runs)
     assert why in load(paired, "decision")["reasons"][0]["message"]
-
-
-def test_a_job_that_somebody_stopped_leaves_nothing(paired: Any) -> None:
-    put_output(paired, JOB, tarball(left(0, 1)))
-    services_stop = outcome("q2B17", "Failed", reason="CapacityError", infrastructure=True)
-    call_judge(paired, 3, [services_stop], says("continue"))
-
-    assert [] == [run for arm in evidence(paired)["arms"] for run in arm["runs"]]
-
-
-def test_pairs_are_chosen_by_cost_where_nodes_differ_and_recorded(services: Any) -> None:
-    chosen = plan_short(services)["pairs"]
-    assert chosen["runs"] < chosen["runs_apart"] and chosen["usd"] < chosen["usd_apart"]
-
-
-NOT_CHOSEN = {
-    "nodes are alike": {"node": 0.001},
-    "spot": {"workload": change(SHORT, training__spot=True)},
-    "several processes": {"workload": change(SHORT, training__distribution="torch_distributed")},
-    "four runs are too long for a job": {"workload": change(SHORT, schedule__run_hours=0.2)},
-}
-
-
-@pytest.mark.parametrize("changed", NOT_CHOSEN.values(), ids=NOT_CHOSEN)
-def test_else_every_run_has_a_job_of_its_own(services: Any, changed: Any) -> None:
-    assert "pairs" not in plan_short(services, **changed)
-
-
-def test_nothing_is_known_to_cancel_before_both_spreads_were_learned(services: Any) -> None:
-    put_spec(services, SHORT)
-    plan_trial(EVENT, services=services)
-
-    assert "pairs" not in load(services, "plan")

@@ -10,17 +10,14 @@ from typing import Any
 import pytest
 
 from compilegate.domain import codec
-from compilegate.domain.codec import write
-from compilegate.domain.errors import InvalidInputError, NotFoundError
+from compilegate.domain.errors import InvalidInputError
 from compilegate.ports import Services
-from compilegate.usecases.records import load_registration, spec_at
+from compilegate.usecases.records import load_registration
 from compilegate.usecases.registration import (
-    DIGEST_LENGTH,
     RegistrationOutcome,
-    RegistrationRequest,
 )
 from tests.domain.workload_builder import SOUND
-from tests.fakes import MemorySchedules, MemoryStore
+from tests.fakes import MemoryStore
 from tests.usecases.registration_builder import KEY, NIGHTLY, WEEKLY, Production, asked, scheduled
 
 DOCUMENT = {
@@ -45,70 +42,12 @@ def stored(document: object) -> MemoryStore:
     return store
 
 
-def test_a_registration_is_read_as_it_was_written() -> None:
-    registration = load_registration(stored(DOCUMENT), "bert-docs")
-
-    assert DOCUMENT == write(registration)
-
-
-def test_a_workload_that_never_was_registered_is_said_to_be_so() -> None:
-    with pytest.raises(NotFoundError, match=r"bert-docs is not registered.*register"):
-        load_registration(MemoryStore(), "bert-docs")
-
-
 @pytest.mark.parametrize(
     "broken", [[], "text", {}, {**DOCUMENT, "schema": 2}, {**DOCUMENT, "revision": "three"}]
 )
 def test_a_broken_registration_is_bad_input_that_names_the_object(broken: object) -> None:
     with pytest.raises(InvalidInputError, match=r"s3://data/workloads/bert-docs/registration"):
         load_registration(stored(broken), "bert-docs")
-
-
-@pytest.mark.parametrize("active", [False, None, "yes", 1])
-def test_only_a_plain_true_is_active_and_keys_of_a_later_release_are_left_alone(
-    active: object,
-) -> None:
-    assert not load_registration(stored({**DOCUMENT, "active": active}), "bert-docs").active
-    assert load_registration(stored({**DOCUMENT, "colour": "red"}), "bert-docs").active
-
-
-def test_a_new_workload_is_uploaded_scheduled_recorded_and_registered() -> None:
-    production = Production()
-
-    result = production.register()
-
-    registered = production.registered()
-    spec = spec_at(production.store, registered.spec_key)
-    assert ("new", registered, 3) == (result.what, result.registration, result.uploaded)
-    assert ("nlp", 1, True, True) == (
-        registered.owner, registered.revision, registered.active, registered.complete,
-    )  # fmt: skip
-    assert b"code" == production.store.get(spec.source_key)
-    uri = spec.workload.training.inputs["train"]
-    assert b"1,2\n" == production.store.get(uri.removeprefix("s3://data/") + "rows.csv")
-    assert {"bert-docs": NIGHTLY} == production.schedules.expressions
-    (entry,) = production.services.ledger.raw.entries("bert-docs")
-    assert ("registered", "human:ada", write(registered)) == (
-        entry["kind"], entry["by"], entry["registration"],
-    )  # fmt: skip
-
-
-def test_an_unchanged_workload_costs_one_look_and_no_write() -> None:
-    production = Production()
-    production.register()
-    looked: list[str] = []
-    production.services.store.get = lambda key, get=production.store.get: (  # type: ignore[method-assign]
-        looked.append(key) or get(key)
-    )
-    for forbidden in ("put", "put_stream", "has", "exists"):
-        setattr(production.store, forbidden, None)
-    production.schedules.put = production.schedules.remove = None  # type: ignore[assignment]
-
-    result = production.register(asked(verify=lambda spec: pytest.fail("nothing has changed")))
-
-    assert "unchanged" == result.what
-    assert [KEY] == looked
-    assert [("registered", 1)] == production.history()
 
 
 BERLIN = dataclasses.replace(SOUND.schedule, cron=NIGHTLY, timezone="Europe/Berlin")
@@ -143,32 +82,6 @@ def test_what_changed_is_named_field_by_field_and_a_dry_run_says_the_same(
     assert {"bert-docs": registered.schedule} == production.schedules.expressions
     assert {"bert-docs": registered.timezone} == production.schedules.zones
     assert [("registered", 1), ("registered", 2)] == production.history()
-
-
-def test_a_newer_recorder_is_distinguished_from_other_code() -> None:
-    production = Production()
-    production.register(with_code(asked(), "own"))
-
-    newer = production.register(with_code(asked(source=b"newer recorder"), "own"))
-    other = production.register(with_code(asked(source=b"other code"), "other"))
-
-    assert [["recorder"], ["source"]] == [[c.field for c in one.changes] for one in (newer, other)]
-
-
-def with_code(wanted: RegistrationRequest, digest: str) -> RegistrationRequest:
-    package = dataclasses.replace(wanted.package, code_digest=digest)
-    return dataclasses.replace(wanted, package=package)
-
-
-def test_another_deployment_has_every_schedule_set_again() -> None:
-    production = Production()
-    production.register()
-    production.schedules = MemorySchedules(target="another machine")
-
-    result = production.register()
-
-    assert ["deployment"] == [change.field for change in result.changes]
-    assert {"bert-docs": NIGHTLY} == production.schedules.expressions
 
 
 def test_what_was_deleted_by_hand_comes_back_when_asked_again() -> None:
@@ -208,18 +121,6 @@ def test_retiring_ends_the_schedule_and_keeps_everything_else() -> None:
     assert "{}" == production.services.flags.read("/compilegate/dev/workloads/bert-docs/compiler")
 
 
-def test_retiring_twice_is_harmless_and_registering_again_revives() -> None:
-    production = Production()
-    production.register()
-    production.retire()
-
-    assert "unchanged" == production.retire().what
-    assert "revived" == production.register().what
-    assert production.registered().active
-    assert {"bert-docs": NIGHTLY} == production.schedules.expressions
-    assert [("registered", 1), ("retired", 2), ("registered", 3)] == production.history()
-
-
 def test_another_owners_name_is_refused_and_nothing_touched() -> None:
     production = Production()
     production.register()
@@ -245,31 +146,6 @@ def test_a_new_name_that_another_owner_was_faster_to_register_is_refused() -> No
         production.register(dataclasses.replace(other, verify=meanwhile))
 
     assert "nlp" == production.registered().owner
-
-
-@pytest.mark.parametrize(
-    ("before", "after", "file", "replaces"),
-    [
-        ("nlp", "vision", "jobs/bert.yaml", "workloads/bert-docs.yaml of nlp"),
-        ("nlp", None, "jobs/bert.yaml", "workloads/bert-docs.yaml of nlp"),
-        ("nlp", "nlp", "b.yaml", "workloads/bert-docs.yaml of nlp"),
-        (None, "nlp", "workloads/bert-docs.yaml", "workloads/bert-docs.yaml"),
-    ],
-)
-def test_taking_a_name_over_says_what_it_replaces(
-    before: str | None, after: str | None, file: str, replaces: str
-) -> None:
-    production = Production()
-    production.register(asked(scheduled(owner=before)))
-    take_over = before is not None and before != after
-
-    result = production.register(asked(scheduled(owner=after), origin=file), take_over=take_over)
-
-    assert (replaces, after) == (result.replaces, production.registered().owner)
-
-
-def test_the_figures_that_these_tests_go_by() -> None:
-    assert 12 == DIGEST_LENGTH
 
 
 # Registering survives a crash at every write, and two who register at once.
@@ -377,22 +253,6 @@ def test_the_table_of_crashes_knows_every_write(action: str, writes: int) -> Non
     crash_at(production, writes + 1, after=False)
 
     ACTIONS[action][0](production)  # makes no more writes than the table crashes at
-
-
-@pytest.mark.parametrize("number", range(1, 6))
-def test_an_update_that_crashed_can_be_taken_back(number: int) -> None:
-    production = Production()
-    production.register()
-    crash_at(production, number, after=True)
-    with pytest.raises(Crash):
-        production.register(asked(scheduled(WEEKLY)))
-    repair = restarted(production)
-
-    repair.register()
-
-    assert {"bert-docs": NIGHTLY} == repair.schedules.expressions
-    assert NIGHTLY == repair.registered().schedule
-    assert repair.registered().complete
 
 
 class Interleaved:

@@ -7,12 +7,10 @@ from typing import Any
 
 import pytest
 
-from compilegate.domain.errors import InvalidEvidenceError, InvalidInputError
-from compilegate.domain.judging.evidence_file import read_evidence
+from compilegate.domain.errors import InvalidInputError
 from compilegate.place import PROJECT
 from compilegate.usecases.records import Trial, load_record, save_decision, save_record, to_json
 from compilegate.usecases.trial.apply_flag import record_decision
-from compilegate.usecases.trial.judge_arms import judge_arms
 from compilegate_judge import judges
 from compilegate_judge import replay as replaying
 from compilegate_judge.replay import Replay, find_decision, replay
@@ -21,13 +19,6 @@ from tests.usecases.trial_builder import (
     EVENT,
     SPEC,
     TRIAL,
-    ScriptedJudge,
-    evidence,
-    full_round,
-    outcome,
-    put_output,
-    quality_output,
-    says,
 )
 from tools.archive_judge import archive
 
@@ -56,25 +47,6 @@ def change_decision(services: Any, **changes: Any) -> None:
     services.store.put(ON.record_key("decision"), to_json({**decision, **changes}))
 
 
-def test_a_recorded_decision_comes_out_the_same(services: Any) -> None:
-    replayed = again(services, recorded(services, promoted()))
-
-    assert "promote" == replayed.recorded["verdict"]
-    assert replayed.comparison is not None
-    assert (True, None) == (replayed.comparison.equal, replayed.comparison.limit)
-
-
-def test_another_verdict_is_found_with_its_fields(services: Any) -> None:
-    decision_id = recorded(services, promoted())
-    change_decision(services, verdict="stay_off")
-
-    (difference,) = again(services, decision_id).comparison.differences
-
-    assert ("verdict", "stay_off", "promote") == (
-        difference.field, difference.recorded, difference.replayed,
-    )  # fmt: skip
-
-
 def test_evidence_that_was_changed_is_found_even_where_the_verdict_stays(services: Any) -> None:
     evidence = promoted()
     decision_id = recorded(services, evidence)
@@ -92,16 +64,6 @@ def later(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     archive(PROJECT, tmp_path)
     monkeypatch.setattr(judges, "FOLDER", tmp_path)
     monkeypatch.setattr(replaying, "JUDGE_VERSION", "99.0.0")
-
-
-def test_an_archived_judge_decides_again(services: Any, later: None) -> None:
-    decision_id = recorded(services, promoted())
-    assert again(services, decision_id).comparison.equal
-
-    change_decision(services, candidate="other")
-
-    (difference,) = again(services, decision_id).comparison.differences
-    assert "candidate" == difference.field
 
 
 def test_a_judge_that_is_neither_todays_nor_archived_is_refused_with_what_to_do(
@@ -141,21 +103,6 @@ def test_a_trial_that_its_own_limit_ended_is_the_judges_word_and_the_limit(servi
     assert (True, limit) == (comparison.equal, comparison.limit)
 
 
-@pytest.mark.parametrize(
-    ("stage", "reason"), [("eligibility", "nothing was measured"), ("plan", "before anything ran")]
-)
-def test_a_decision_without_evidence_says_why_it_cannot_be_replayed(
-    stage: str, reason: str, services: Any
-) -> None:
-    decision_id = recorded(services, promoted())
-    change_decision(services, stage=stage)
-
-    replayed = again(services, decision_id)
-
-    assert replayed.comparison is None
-    assert reason in str(replayed.why_not)
-
-
 def test_evidence_that_is_gone_is_said(services: Any) -> None:
     decision_id = recorded(services, promoted())
     del services.store.objects[ON.record_key("evidence")]
@@ -165,55 +112,9 @@ def test_evidence_that_is_gone_is_said(services: Any) -> None:
     assert (None, True) == (replayed.comparison, "its evidence is gone" in str(replayed.why_not))
 
 
-def test_evidence_that_the_judge_refused_is_refused_again(services: Any) -> None:
-    decision_id = recorded(services, promoted())
-    save_record(services.store, ON, "evidence", {"schema": 1, "workload": NAME})
-    comparison = again(services, decision_id).comparison
-    assert "verdict" in [difference.field for difference in comparison.differences]
-
-    reasons = [{"code": "evidence_invalid", "message": _why(services)}]
-    change_decision(services, verdict="invalid", reasons=reasons)
-
-    assert again(services, decision_id).comparison.equal
-
-
-def _why(services: Any) -> str:
-    with pytest.raises(InvalidEvidenceError) as caught:
-        judge(load_record(services.store, ON, "evidence"))
-    return str(caught.value)
-
-
 def test_what_never_became_evidence_cannot_be_replayed(services: Any) -> None:
     decision_id = recorded(services, promoted())
     reasons = [{"code": "evidence_invalid", "message": "the archive is broken"}]
     change_decision(services, verdict="invalid", reasons=reasons)
 
     assert "in a job's output" in str(again(services, decision_id).why_not)
-
-
-def test_the_evidence_that_is_kept_is_what_was_judged(services: Any) -> None:
-    """A job that the cloud could not run is noted in it, too."""
-    full_round(services, 0, "baseline 17", "compile 17")
-    done = outcome("q1a17")
-    put_output(services, done["job"], quality_output(17))
-    services.jobs.add(done["job"], "Completed", 1000.0, 4600.0)
-    lost = outcome("q1b17", "Failed", reason="CapacityError", infrastructure=True)
-    scripted = ScriptedJudge(says("stay_off"))
-
-    judge_arms({**EVENT, "round": 1, "runs": [done, lost]}, services=services, judge=scripted)
-
-    assert [1] == evidence(services)["plan"]["lost_rounds"]
-    assert scripted.shown[-1] == read_evidence(evidence(services))
-
-
-@pytest.mark.parametrize("changed", [{"code": "other"}, {"arm": "other"}])
-def test_another_code_or_arm_of_a_reason_is_a_difference(
-    changed: dict[str, str], services: Any
-) -> None:
-    decision_id = recorded(services, promoted())
-    first, *others = load_record(services.store, ON, "decision")["reasons"]
-    change_decision(services, reasons=[{**first, **changed}, *others])
-
-    (difference,) = again(services, decision_id).comparison.differences
-
-    assert f"reasons[0].{next(iter(changed))}" == difference.field

@@ -76,59 +76,6 @@ def test_a_look_that_dies_before_any_of_its_writes_is_finished_by_the_next_try()
         assert snapshot(whole) == snapshot(again), f"before write {boundary}: {made[boundary]}"
 
 
-def test_two_looks_at_once_make_one_change(services: Any) -> None:
-    promote(services)
-    crashes = [record(services, n, finished=False, metric=None).run for n in (1, 2)]
-    for run in crashes:
-        # Each saw the ledger as it was before the other had changed the flag.
-        look_alone(services, run)
-
-    assert ["enable", "revert"] == [e["action"] for e in flag_entries(services)]
-
-
-def look_alone(services: Any, run: str) -> None:
-    """A look that reads a ledger without what other looks have written."""
-    ledger, real = services.ledger.raw, services.ledger.raw.entries
-
-    def stale(workload: str, prefix: str = "", last: str | None = None) -> Any:
-        result = real(workload, prefix, last)
-        if last is None:
-            return result
-        return [e for e in result if e["kind"] not in ("review", "probation") and not late(e)]
-
-    def late(entry: Any) -> bool:
-        return bool(entry["kind"] == "flag" and entry["by"] == "train")
-
-    ledger.entries = stale
-    try:
-        review_production({"workload": WORKLOAD, "run": run}, services=services)
-    finally:
-        ledger.entries = real
-
-
-def test_a_look_counts_as_after_the_runs_it_has_seen_though_the_clock_knows_only_seconds(
-    services: Any,
-) -> None:
-    promote(services)
-    run = record(services, 1, ended_at=services.clock.seconds + 90_000.7)
-    services.clock.seconds = int(run.ended_at)
-    review_production({"workload": WORKLOAD, "run": run.run}, services=services)
-    (entry,) = [e for e in entries(services) if e["kind"] == "review"]
-
-    assert entry["at"] >= run.ended_at
-
-
-def test_late_events_come_to_the_same_decision(services: Any) -> None:
-    promote(services)
-    runs = [record(services, n).run for n in (3, 1, 2)]
-    keys = {
-        review_production({"workload": WORKLOAD, "run": run}, services=services)["decision_key"]
-        for run in runs
-    }
-
-    assert 1 == len(keys)
-
-
 BIGGER = Flag(True, "probation", "b48", {"batch_size": 48}, "d9")
 
 

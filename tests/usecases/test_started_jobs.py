@@ -9,14 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compilegate.domain import naming
-from compilegate.domain.planning.rounds import MOST_RETRIES, THROTTLE_ATTEMPTS
-from compilegate.domain.production.history import history
-from compilegate.domain.records import ledger
-from compilegate.domain.records.production import BegunRun, CapacityWait, ProductionRun
+from compilegate.domain.planning.rounds import MOST_RETRIES
 from compilegate.domain.records.trials import TrialFailed
 from compilegate.domain.trial.evidence import JobRecord, TrialRecords
 from compilegate.usecases.records import Trial
-from compilegate.usecases.started_jobs import jobs_of_trial, names_of_run
+from compilegate.usecases.started_jobs import jobs_of_trial
 from compilegate.usecases.trial.abort_trial import abort_trial
 from compilegate.usecases.trial.lock import acquire_lock
 from tests import fakes
@@ -59,48 +56,6 @@ def test_every_job_of_a_trial_is_seen_whichever_tries_were_refused(tries: dict[s
 
     for recorded in (TrialRecords(tuple(records)), None):
         assert expected == set(jobs_of_trial(OF, recorded, services))
-
-
-def test_of_a_recorded_run_only_the_recorded_jobs_are_asked_for() -> None:
-    services, asked = fakes.services(), list[str]()
-    services.jobs.describe_all = lambda names: asked.extend(names) or {}  # type: ignore[assignment, method-assign]
-    for run in ("s0", "q1a17"):
-        services.store.put(naming.request_key("bert-docs", TRIAL, run), b"{}")
-    of_production = JobRecord("cg-bert-docs-0mabc123-p0-r0", 1.0)
-    jobs_of_trial(OF, TrialRecords((JobRecord(job("s0", 3), 1.0), of_production)), services)
-
-    assert [job("s0", 3), *(job("q1a17", n) for n in range(MOST_RETRIES + 1))] == asked
-
-
-BEGUN = BegunRun(0, "r", "e", "compile", "flag", 1, 1, "s", "c")
-
-
-def run_job(attempt: int, number: int) -> str:
-    return f"{naming.job_base('bert-docs', 'r', naming.attempt(attempt))}-r{number}"
-
-
-@pytest.mark.parametrize(
-    ("waited", "ended", "attempts", "earlier"),
-    [
-        ([], [], [0], []),
-        ([run_job(0, 2)], [], [0, 1], []),
-        ([run_job(0, 2), run_job(1, 0)], [run_job(2, 1)], [2, 3], [run_job(0, 0), run_job(0, 1)]),
-        ([], [naming.job_base("bert-docs", "r", "p0")], [0, 1], []),  # none was started
-    ],
-    ids=["before any", "after a wait", "after a run", "after one that was not run"],
-)
-def test_of_a_run_every_try_of_its_last_attempts_and_of_others_what_nothing_waited_for(
-    waited: list[str], ended: list[str], attempts: list[int], earlier: list[str]
-) -> None:
-    waits = [CapacityWait(0, "r", number, one) for number, one in enumerate(waited)]
-    runs = [ProductionRun("r", one, "compile", 0.0, 0.0, {}, True, "flag") for one in ended]
-    other = ProductionRun("other", "cg-bert-docs-other-p9-r3", "compile", 0, 0, {}, True, "flag")
-    past = history([record.to_entry() for record in (*waits, *runs, other)])
-
-    tries = range(THROTTLE_ATTEMPTS + 1)
-    assert {*earlier, *(run_job(a, n) for a in attempts for n in tries)} == {
-        *names_of_run("bert-docs", BEGUN, past)
-    }
 
 
 def failed(services: Any) -> TrialFailed:
@@ -159,11 +114,3 @@ def test_the_answer_of_a_clean_up_names_an_error(
     event = {**EVENT, "execution": execution, "error": error, "cause": "by hand"}
 
     assert answered == abort_trial(event, services=services)["error"]
-
-
-def test_an_older_entry_says_nothing_of_its_cost() -> None:
-    entry = {k: v for k, v in TrialFailed(1, "t", "e").to_entry().items() if k != "spent_usd"}
-    record = ledger.read(entry)
-
-    assert isinstance(record, TrialFailed)
-    assert record.spent_usd is None

@@ -13,12 +13,11 @@ import pytest
 
 from compilegate.domain import arithmetic, naming
 from compilegate.domain.production.orphans import ExecutionEnd
-from compilegate.domain.records.production import BegunRun, ProductionRun
+from compilegate.domain.records.production import BegunRun
 from compilegate.domain.records.trials import TrialFailed, TrialStarted
 from compilegate.ports import Ledger
 from compilegate.usecases.fleet.project import fold_workload
 from compilegate.usecases.operations.sweep import measure_day, sweep
-from compilegate.usecases.records import Trial, save_record
 from compilegate.usecases.trial.abort_trial import abort_trial
 from tests.fakes import MemoryLedger, MemoryTopic, services, start_job
 from tests.usecases.production_ledger import (
@@ -123,16 +122,6 @@ def test_jobs_without_a_waiting_execution_are_stopped_recorded_and_reported(clou
     assert (TRIAL, "TIMED_OUT") == (failed["execution"], failed["error"])
 
 
-def test_a_lock_of_an_execution_that_has_ended_is_released(cloud: Cloud) -> None:
-    cloud.lock(TRIAL)
-    cloud.ended(TRIAL, "SUCCEEDED")
-
-    assert {"stopped_jobs": 0, "released_locks": 1, "recorded_runs": 0} == cloud.sweep()
-    assert cloud.services.locks.holder("w") is None
-    assert "failed" not in cloud.entries()  # its decision stands
-    assert [TRIAL] == cloud.entries()["swept"]["released_locks_of"]
-
-
 def test_what_runs_is_left_alone_and_nothing_is_reported(cloud: Cloud) -> None:
     cloud.lock(TRIAL)
     jobs = [cloud.job(TRIAL), cloud.job(RUN, "production")]
@@ -202,96 +191,6 @@ def test_an_end_is_recorded_for_as_long_as_its_event_is_kept(
     assert recorded == cloud.sweep()["recorded_runs"]
 
 
-@pytest.mark.parametrize(
-    ("recorded", "hours", "status"),
-    [(False, 24, "Stopped"), (False, 169, "InProgress"), (True, 24, "InProgress")],
-    ids=["that the judge has not seen", "a week ago", "that has ended as far as the judge saw"],
-)
-def test_a_decided_trial_may_have_left_a_job(
-    cloud: Cloud, recorded: bool, hours: int, status: str
-) -> None:
-    job = cloud.job(TRIAL, hours=200)
-    write(cloud.services, "w", decided("0mabc123", NOW - hours * HOURS))
-    arms = [{"name": "baseline", "runs": [{"job": job}]}] if recorded else []
-    trial = Trial("w", "0mabc123", "")
-    evidence = {"plan": {"usd_by_job": {job: 1.0}}, "arms": arms}
-    save_record(cloud.services.store, trial, "evidence", evidence)
-    cloud.ended(TRIAL, "SUCCEEDED")
-    cloud.sweep()
-
-    assert status == cloud.status(job)
-
-
-@pytest.mark.parametrize(("seconds", "status"), [(0, "Stopped"), (1, "InProgress")])
-def test_the_sweeps_of_a_week_look_at_what_a_clean_up_may_have_missed(
-    cloud: Cloud, seconds: int, status: str
-) -> None:
-    job = cloud.job(TRIAL)
-    cloud.cleaned_up(TRIAL, cloud.now - 7 * DAY - seconds)
-    cloud.ended(TRIAL, "ABORTED")
-    cloud.sweep()
-
-    assert status == cloud.status(job)
-
-
-@pytest.mark.parametrize(
-    ("ended_as", "hours", "status"),
-    [
-        ({"status": "Failed", "arm": "compile"}, 60, "Stopped"),  # its rerun
-        ({"status": "NotRun"}, 2, "Stopped"),
-        ({"status": "NotRun"}, 60, "InProgress"),
-        ({"status": "Completed"}, 2, "InProgress"),
-    ],
-    ids=["a rerun", "not run", "not run, long ago", "with a model"],
-)
-def test_a_run_may_go_on_after_a_job_that_brought_no_model(
-    cloud: Cloud, ended_as: dict[str, str], hours: int, status: str
-) -> None:
-    job = cloud.job(RUN, "production").replace("-p0-", "-p1-")
-    jobs: Any = cloud.services.jobs
-    first = jobs.descriptions.pop(job.replace("-p1-", "-p0-"))
-    jobs.descriptions[job] = {**first, "TrainingJobName": job}
-    done = ended_as["status"] == "Completed"
-    run = ProductionRun(
-        run=RUN_ID, job=job.replace("-p1-", "-p0-"), started_at=0.0, ended_at=0.0,
-        result={"finished": done}, counts=True, why="flag", at=cloud.now - hours * HOURS,
-        **{"arm": "baseline", **ended_as},
-    )  # fmt: skip
-    later = {"run": f"{RUN_ID[:-1]}z", "job": "cg-w-z-p9-r0", "result": {"finished": not done}}
-    for record in (run, replace(run, **later, status="Completed")):
-        write(cloud.services, "w", record)
-    cloud.ended(RUN, "ABORTED")
-    cloud.sweep()
-
-    assert status == cloud.status(job)
-
-
-def test_a_sweep_without_grace_stops_a_job_at_once(cloud: Cloud) -> None:
-    job = cloud.job(TRIAL)
-    cloud.ended(TRIAL, "ABORTED")
-    cloud.ends[TRIAL] = ExecutionEnd("ABORTED", cloud.now - 1, cloud.ends[TRIAL].detail)
-    cloud.sweep()
-    assert "InProgress" == cloud.status(job)
-    cloud.sweep(grace_seconds=0)
-    assert "Stopped" == cloud.status(job)
-
-
-def test_a_clean_up_that_fails_again_does_not_keep_jobs_alive(
-    cloud: Cloud, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def broken(*_: object, **__: object) -> None:
-        raise RuntimeError("still broken")
-
-    monkeypatch.setattr("compilegate.usecases.trial.abort_trial.abort_trial", broken)
-    job = cloud.job(TRIAL)
-    cloud.lock(TRIAL)
-    cloud.ended(TRIAL, "FAILED")
-    cloud.sweep()
-
-    assert "Stopped" == cloud.status(job)
-    assert cloud.services.locks.holder("w") is None
-
-
 class Unwritten(MemoryLedger):
     """Takes no entry of a kind."""
 
@@ -324,25 +223,6 @@ def test_a_trial_whose_clean_up_wrote_its_start_and_died_ends_without_lock_and_j
     assert ("ABORTED", TRIAL) == (failed["error"], failed["execution"])
 
 
-@pytest.mark.parametrize(
-    ("status", "hours", "ends"),
-    [("ABORTED", 0.5, False), ("ABORTED", 2, True), ("SUCCEEDED", 2, False), (None, 2, False)],
-)
-def test_a_start_without_an_end_gets_one_once_its_execution_ended_badly_an_hour_ago(
-    cloud: Cloud, status: str | None, hours: float, ends: bool
-) -> None:
-    cloud.lock(TRIAL)
-    write(cloud.services, "w", TrialStarted(cloud.now - 3 * HOURS, TRIAL))
-    cloud.services.locks.release("w", TRIAL)
-    if status is not None:
-        cloud.ended(TRIAL, status)
-        at = cloud.now - int(hours * HOURS)
-        cloud.ends[TRIAL] = ExecutionEnd(status, at, cloud.ends[TRIAL].detail)
-    cloud.sweep()
-
-    assert ends == ("failed" in cloud.entries())
-
-
 def test_a_trial_that_was_decided_or_has_failed_is_not_ended_again(cloud: Cloud) -> None:
     cloud.services.store.put(f"{naming.WORKLOADS_PREFIX}w/specs/1.json", b"{}")
     for end in (decided("0mabc121", NOW), TrialFailed(NOW, "0mabc122")):
@@ -354,17 +234,6 @@ def test_a_trial_that_was_decided_or_has_failed_is_not_ended_again(cloud: Cloud)
     cloud.sweep()
 
     assert before == len(cloud.services.ledger.raw.entries("w"))  # type: ignore[attr-defined]
-
-
-def test_one_workload_that_fails_does_not_keep_back_the_others(cloud: Cloud) -> None:
-    first = cloud.job(TRIAL, workload="a", owner="out-of-reach")
-    second = cloud.job(TRIAL)
-    cloud.ended(TRIAL, "ABORTED")
-    cloud.topic.broken = ("out-of-reach",)
-
-    with pytest.raises(ConnectionError):
-        cloud.sweep()
-    assert {"Stopped"} == {cloud.status(first), cloud.status(second)}
 
 
 def test_jobs_that_cannot_be_read_do_not_keep_back_the_others(cloud: Cloud) -> None:
@@ -400,22 +269,6 @@ def measured() -> Any:
 
 def written(caplog: pytest.LogCaptureFixture) -> list[logging.LogRecord]:
     return [record for record in caplog.records if hasattr(record, "_aws")]
-
-
-def test_figures_of_all_workloads_are_summed(measured: Any, caplog: Any) -> None:
-    with caplog.at_level(logging.INFO):
-        measure_day(services=measured)
-
-    record, decisions = written(caplog)
-    assert (2, 20.0, 4.0) == (record.ProductionRuns, record.ProductionUsd, record.TrialUsd)
-    (directive,) = record._aws["CloudWatchMetrics"]
-    assert [[arithmetic.STAGE]] == directive["Dimensions"]
-    units = {item["Name"]: item["Unit"] for item in directive["Metrics"]}
-    assert ("Count", "None") == (units[arithmetic.FLAGS_ON], units[arithmetic.SAVED_USD])
-    assert all(hasattr(record, name) for name in units)
-    assert ("promote", 2) == (decisions.Verdict, decisions.Decisions)
-    (directive,) = decisions._aws["CloudWatchMetrics"]
-    assert [[arithmetic.STAGE, arithmetic.VERDICT]] == directive["Dimensions"]
 
 
 def test_each_figure_of_the_day_is_a_metric_of_its_own(caplog: Any) -> None:

@@ -13,8 +13,6 @@ from compilegate.domain.records.production import CanaryRound, Review
 from compilegate.domain.records.trials import ApprovalRequested
 from compilegate.usecases.fleet.project import fold_workload
 from compilegate.usecases.operations.weekly_digest import digests, fleet, send_digests
-from compilegate.usecases.records import to_json
-from tests.decision_builder import decision_document, saving
 from tests.fakes import FixedClock, MemoryTopic
 from tests.fakes import services as made
 from tests.usecases.production_ledger import (
@@ -29,7 +27,6 @@ from tests.usecases.production_ledger import (
     ran,
     register,
     started,
-    waited,
     write,
 )
 
@@ -42,26 +39,6 @@ def cloud() -> Any:
 def only(cloud: Any, owner: str | None = "ml") -> Any:
     (digest,) = digests(cloud, owner=owner) if owner else digests(cloud)
     return digest.notification
-
-
-def test_a_week_of_runs_is_counted_by_arm_with_failures_and_waiting(cloud: Any) -> None:
-    register(cloud, "bert", "ml")
-    promote(cloud, "bert", NOW - 6 * DAY)
-    ran(cloud, "bert", NOW - 7 * DAY - 1, "baseline")  # last week's
-    ran(cloud, "bert", NOW - 7 * DAY + 1, "baseline")
-    ran(cloud, "bert", NOW - 4 * DAY, "compile", usd=7.0)
-    ran(cloud, "bert", NOW - 3 * DAY, "compile", usd=7.0, finished=False)
-    for number in (0, 1):
-        write(cloud, "bert", waited("r1", number, NOW - DAY))
-
-    message = only(cloud)
-
-    assert "3 production runs of 1 workload: 1 baseline, 2 with a candidate; " in message.text
-    assert "1 failed; 1 waited for capacity." in message.text
-    figures = body(message)["figures"]
-    assert ({"baseline": 1, "compile": 2}, 1, 1) == tuple(
-        figures[key] for key in ("runs", "failed", "waited")
-    )
 
 
 @pytest.mark.parametrize("state", [None, "reverted", "stale"])
@@ -80,55 +57,6 @@ def test_savings_are_reported_against_what_the_trial_expected_also_after_its_end
 
     assert "Saved so far by promoted candidates: $9.00 over 3 runs; the trials had" in text
     assert "the trials had expected $12.00 (75%" in text
-
-
-def test_a_saving_that_full_runs_did_not_confirm_is_not_what_a_trial_expected(cloud: Any) -> None:
-    register(cloud, "bert", "ml")
-    promote(cloud, "bert", NOW - 30 * DAY)
-    reasons = [{"code": "full_run_disagrees", "message": "m"}]
-    proven = {**saving(4.0), "interval_usd_per_year": [100.0, 900.0]}
-    decision = decision_document("inconclusive", reasons=reasons, saving=proven)
-    cloud.store.put(naming.record_key("bert", TRIAL, "decision"), to_json(decision))
-    for day in (33, 31):
-        ran(cloud, "bert", NOW - day * DAY, "baseline", usd=10.0)
-    for day in (20, 3):
-        ran(cloud, "bert", NOW - day * DAY, "compile", usd=7.0)
-
-    message = only(cloud)
-
-    assert "$6.00 over 2 runs." in message.text
-    assert message.figures["expected_usd"] is None
-
-
-def test_every_promotion_counts_against_what_its_own_trial_expected(cloud: Any) -> None:
-    register(cloud, "bert", "ml")
-    for day in (33, 31):
-        ran(cloud, "bert", NOW - day * DAY, "baseline", usd=10.0)
-    promote(cloud, "bert", NOW - 30 * DAY, usd_per_run=4.0)
-    ran(cloud, "bert", NOW - 20 * DAY, "compile", usd=7.0)
-    flag_entry(cloud, "bert", 2, NOW - 15 * DAY, Flag(False, "reverted", "compile"), ON)
-    faster = {"by": "evaluate", "action": "enable", "trial": "0nabc123"}
-    flag_entry(cloud, "bert", 3, NOW - 10 * DAY, ON, OFF, **faster)
-    decision = decision_document(saving=saving(5.0))
-    cloud.store.put(naming.record_key("bert", "0nabc123", "decision"), to_json(decision))
-    ran(cloud, "bert", NOW - 5 * DAY, "compile", usd=7.0)
-
-    assert "$6.00 over 2 runs; the trials had expected $9.00 (66.7%" in only(cloud).text
-
-
-def test_an_estimate_that_one_trial_lacks_is_not_held_against_the_others(cloud: Any) -> None:
-    for name, usd_per_run in (("bert", 4.0), ("gpt", None)):
-        register(cloud, name, "ml")
-        promote(cloud, name, NOW - 30 * DAY, usd_per_run=usd_per_run)
-        for day in (33, 31):
-            ran(cloud, name, NOW - day * DAY, "baseline")
-        for day in (20, 1):
-            ran(cloud, name, NOW - day * DAY, "compile", usd=7.0)
-
-    message = only(cloud)
-
-    assert "Saved so far by promoted candidates: $12.00 over 4 runs." in message.text
-    assert body(message)["figures"]["expected_usd"] is None
 
 
 def test_what_is_open_is_reported_probation_trial_canary_approval_stale_and_changes(
@@ -214,34 +142,6 @@ def test_one_broken_workload_is_named_and_the_others_are_reported(cloud: Any, br
     assert "1 production run of 1 workload" in message["ml"].text
 
 
-def test_one_owner_who_cannot_be_reached_does_not_keep_back_the_others(cloud: Any) -> None:
-    for name, owner in (("a", "ads"), ("b", "ml")):
-        register(cloud, name, owner)
-        ran(cloud, name, NOW - DAY, "baseline")
-    topic = MemoryTopic(broken=["ads"])
-
-    with pytest.raises(ConnectionError):
-        send_digests({}, services=cloud, topic=topic)
-
-    assert ["ml"] == [one.owner for one in topic.sent]
-
-
-def test_an_owner_of_many_workloads_gets_one_message_that_fits(cloud: Any) -> None:
-    for number in range(300):
-        name = f"w{number:03d}"
-        register(cloud, name, "ml")
-        promote(cloud, name, NOW - DAY)
-        ran(cloud, name, NOW - DAY / 2, "compile")
-
-    message = only(cloud)
-
-    figures = body(message)["figures"]
-    assert (300, 100, 200) == (
-        figures["workloads"], len(figures["active"]), figures["active_left_out"],
-    )  # fmt: skip
-    assert "w007 (compile, 0 of 9 runs) and 292 more" in message.text
-
-
 @pytest.mark.parametrize("content", [None, b'{"schema": 2}', b'{"verdict": "x"}', b"[]", b"{"])
 @pytest.mark.parametrize(
     "key", [naming.record_key("bert", TRIAL, "decision"), naming.spec_key("bert", "d1")]
@@ -260,10 +160,6 @@ def test_a_record_that_is_gone_or_cannot_be_read_does_not_keep_back_the_week(
     assert "1 production run of 1 workload" in message.text
     assert "On probation: bert (compile, 0 of" in message.text or "decision" not in key
     assert [] == body(message)["figures"]["unread"]
-
-
-def test_an_owner_without_workloads_is_an_empty_digest(cloud: Any) -> None:
-    assert "Nothing ran and nothing changed (0 workloads)." in only(cloud, "nobody").text
 
 
 @pytest.mark.parametrize(
