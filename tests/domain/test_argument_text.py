@@ -30,10 +30,6 @@ def test_a_document_comes_back_as_it_went(document):
     assert document == arguments.decoded_document(arguments.encoded_document(document))
 
 
-def test_documents_of_earlier_releases_are_read_as_they_stand():
-    assert {"name": "baseline"} == arguments.decoded_document('{"name": "baseline"}')
-
-
 @pytest.mark.parametrize("value", ["plain", "1e-05", "a/b.c:1,2=x@y%+-", 3, 1e-5, True, -1])
 def test_the_launcher_gets_what_survives_as_it_is(value):
     assert value == arguments.for_launcher(value)
@@ -42,11 +38,6 @@ def test_the_launcher_gets_what_survives_as_it_is(value):
 @pytest.mark.parametrize("value", ["--other", "base64:abc"])
 def test_what_the_launcher_would_misread_is_encoded_even_without_a_shell(value):
     assert arguments.encoded(value) == arguments.for_launcher(value, shell=False)
-
-
-@pytest.mark.parametrize("path", ["train.py", "src/train.py", "compilegate_runtime/speed_gate.py"])
-def test_a_path_that_a_shell_leaves_as_it_is_is_started(path):
-    assert arguments.entry_point_survives(path)
 
 
 @pytest.mark.parametrize("path", ["./a.py", "-a.py", "/a.py", "a b.py", "a/../b.py", "a$.py", ""])

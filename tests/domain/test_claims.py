@@ -7,7 +7,6 @@ import pytest
 from compilegate.domain.claims import (
     HELD,
     UNCONFIRMED,
-    VERDICTS,
     WORSE,
     MoneyClaim,
     QualityClaim,
@@ -77,12 +76,3 @@ def test_a_certain_loss_is_always_stated(verdict):
 
 def test_every_code_that_a_claim_rests_on_is_registered():
     assert set(registry()) >= HELD | WORSE | UNCONFIRMED
-
-
-def test_a_headline_takes_its_direction_from_the_figures():
-    written = [
-        text for kind in registry().values() for text in (kind.headline, *kind.variants.values())
-    ]
-    written += [label.text for label in VERDICTS.values()]
-
-    assert [text for text in written if "faster" in text or "slower" in text] == []

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from compilegate.domain.decision import FlagAction, Verdict
-from compilegate.domain.judging.comparison import compare, compared_runs, samples_of
+from compilegate.domain.judging.comparison import compare, samples_of
 from compilegate.domain.judging.evidence_file import read_evidence
 from tests.domain.evidence_builder import (
     GOOD,
@@ -20,8 +19,6 @@ from tests.domain.evidence_builder import (
     full_runs,
     judge,
     quality_run,
-    requested,
-    runs,
     sample,
     words,
 )
@@ -37,31 +34,6 @@ def in_turns(*turns: tuple[str, float], **keys: Any) -> dict[str, Any]:
         run = quality_run(order, 100 + order, metric, 65.0 if name == "baseline" else 46.0)
         arm(doc, name)["runs"].append({**run, "mode": "canary"})
     return doc
-
-
-def orders(doc: dict[str, Any], name: str) -> tuple[list[int], list[int]]:
-    """Orders of the baseline runs of the candidate's weeks, and of the earlier ones."""
-    evidence = read_evidence(doc)
-    candidate = next(one for one in evidence.candidates if one.name == name)
-    _, *theirs = compared_runs(candidate, evidence)
-    baseline, earlier = ([run.order for run in runs] for runs in theirs)
-    return baseline, earlier
-
-
-def test_the_weeks_of_a_candidate_begin_with_the_baseline_run_before_its_first():
-    turns = [("baseline", 0.9), ("baseline", 0.9), ("compile", 0.9), ("baseline", 0.9),
-             ("second", 0.9), ("baseline", 0.9), ("second", 0.9)]  # fmt: skip
-    doc = in_turns(*turns)
-
-    assert ([1, 3, 5], [0]) == orders(doc, "compile")
-    assert ([3, 5], [0, 1]) == orders(doc, "second")
-    assert (0, 1) == samples_of(read_evidence(doc).candidates[1], read_evidence(doc)).after
-
-
-def test_a_candidate_without_a_run_has_the_last_baseline_run_before_it():
-    doc = in_turns(("baseline", 0.9), ("compile", 0.9), ("baseline", 0.9))
-
-    assert ([2], [0]) == orders(doc, "second")
 
 
 def test_a_second_candidate_is_not_compared_with_the_weeks_of_the_first():
@@ -93,46 +65,6 @@ def test_runs_of_one_seed_are_one_run():
     assert "compile and baseline repeat a seed" in words(decision)
 
 
-def test_runs_of_one_seed_on_new_data_are_replicates():
-    doc = document(metrics=GOOD, policy={"quality_runs": "canary"})
-    once = judge(doc)
-    for name in GOOD:
-        for place, run in enumerate(runs(doc, name)):
-            run.update(seed=42, mode="canary")
-            run["fingerprint"] = {**run["fingerprint"], "data_sha256": f"night-{place}"}
-            run.pop("initial_loss")
-
-    assert once.verdict == judge(doc).verdict
-    assert "seeds_repeated" not in codes(judge(doc))
-
-
-def test_productions_own_runs_may_repeat_a_seed_and_count_once():
-    doc = document(metrics={"baseline": GOOD["baseline"], "compile": GOOD["compile"][:2]})
-    for run in runs(doc, "baseline"):
-        run.update(seed=42, mode="production")
-    decision = judge(doc)
-
-    assert Verdict.CONTINUE == decision.verdict
-    assert "seeds_repeated" not in codes(decision)
-    assert 1 == len(orders_of_baseline(doc))
-
-
-def orders_of_baseline(doc: dict[str, Any]) -> list[int]:
-    evidence = read_evidence(doc)
-    return [run.order for run in compared_runs(evidence.candidates[0], evidence)[1]]
-
-
-@pytest.mark.parametrize("seed", [None, 17])
-def test_runs_without_a_seed_count(seed):
-    doc = document(metrics=GOOD)
-    for name in GOOD:
-        for run in runs(doc, name)[1:]:
-            run["seed"] = None
-        runs(doc, name)[0]["seed"] = seed
-
-    assert 3 == len(orders_of_baseline(doc))
-
-
 @given(more=st.lists(st.floats(0.85, 0.95), min_size=1, max_size=4), sd=st.floats(0.001, 0.02))
 def test_a_look_is_one_test_whatever_baseline_runs_come_after_it(more, sd):
     ours, theirs = sample(3, 0.9, sd), sample(3, 0.9, sd)
@@ -143,18 +75,3 @@ def test_a_look_is_one_test_whatever_baseline_runs_come_after_it(more, sd):
 
     held = ["quality_held" in codes(judge(doc)) for doc in (first, later)]
     assert held[0] == held[1]
-
-
-def test_a_round_that_completes_a_look_begins_with_the_baseline_else_the_last_arm_goes_on():
-    doc, names = in_turns(("baseline", 0.9), ("compile", 0.9 - MARGIN / 3)), []
-    values = {"baseline": iter(sample(9, 0.9, MARGIN)), "compile": iter(sample(9, 0.9, MARGIN))}
-    for _ in range(7):
-        asked = [name for name, _ in requested(judge(doc))]
-        names.append("".join(name[0] for name in asked))
-        for name in asked:
-            order = 1 + max(run["order"] for n in values for run in runs(doc, n))
-            run = quality_run(order, 300 + order, next(values[name]), 60.0)
-            arm(doc, name)["runs"].append({**run, "mode": "canary"})
-
-    # Looks at 2, 3, 5 and 8 candidate runs.
-    assert ["bc", "bc", "cb", "bc", "cb", "bc", "bc"] == names

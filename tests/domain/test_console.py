@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from compilegate.domain import console
 
 
@@ -26,14 +24,3 @@ def test_each_link_names_region_and_thing():
         console.execution("eu-west-1", arn),
         console.parameter("eu-west-1", "/compilegate/prod/x"),
     ]
-
-
-@pytest.mark.parametrize(
-    ("region", "host"),
-    [
-        ("cn-north-1", "https://cn-north-1.console.amazonaws.cn/"),
-        ("us-gov-west-1", "https://us-gov-west-1.console.amazonaws-us-gov.com/"),
-    ],
-)
-def test_other_partitions_have_consoles_of_their_own(region, host):
-    assert console.training_job(region, "x").startswith(host)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from compilegate.domain.codec import SIGNIFICANT_DIGITS, rounded
-from compilegate.domain.decision import EXIT_CODES, FLAG_ACTIONS, FlagAction, Verdict
+from compilegate.domain.codec import SIGNIFICANT_DIGITS
+from compilegate.domain.decision import FLAG_ACTIONS, FlagAction, Verdict
 from compilegate.domain.errors import InvalidEvidenceError
 from tests.domain.evidence_builder import (
     CENTRE,
@@ -31,8 +30,6 @@ KEYS = [
     "schema", "workload", "decision_id", "judge_version", "stage", "verdict", "candidate",
     "reasons", "speedup", "quality", "arms", "saving", "next", "flag",
 ]  # fmt: skip
-ENDED = {"promote": 0, "permanent": 0, "stay_off": 10, "ineligible": 10, "inconclusive": 11,
-         "continue": 11, "revert": 12, "invalid": 13}  # fmt: skip
 
 
 def not_applied() -> dict[str, Any]:
@@ -89,35 +86,12 @@ def leaves(value: Any, key: str = "") -> Iterator[tuple[str, Any]]:
         yield key, value
 
 
-def test_every_verdict_has_a_flag_action_and_an_exit_code():
-    assert set(Verdict) == set(FLAG_ACTIONS) == set(EXIT_CODES) == set(ENDED)
-    assert ENDED == {str(verdict): code for verdict, code in EXIT_CODES.items()}
-
-
 def test_only_proof_switches_on_and_only_proof_switches_off():
     def verdicts(action: FlagAction) -> set[Verdict]:
         return {verdict for verdict, own in FLAG_ACTIONS.items() if own is action}
 
     assert {Verdict.PROMOTE, Verdict.PERMANENT} == verdicts(FlagAction.ENABLE)
     assert {Verdict.STAY_OFF, Verdict.REVERT, Verdict.INELIGIBLE} == verdicts(FlagAction.DISABLE)
-
-
-def test_a_figure_that_a_job_could_not_measure_is_unknown_not_nan():
-    doc = document(metrics=GOOD)
-    arm(doc)["runs"][0].update(peak_memory_gib=math.nan, compiler={"graphs": math.inf})
-    figures = judge(doc).to_dict(FLAG)["arms"][1]
-
-    assert (None, None) == (figures["peak_memory_gib"], figures["graphs"])
-
-
-@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
-def test_what_is_not_a_number_is_rounded_to_unknown(value):
-    assert {"a": [None, 1]} == rounded({"a": (value, 1)})
-
-
-def test_ten_digits_of_any_size_are_kept():
-    assert [1.23456789e-20, 123456789000.0, 7] == rounded([1.23456789e-20, 123456789000.0, 7])
-    assert 0.3333333333 == rounded(1 / 3)
 
 
 def test_evidence_nested_beyond_reading_is_invalid():

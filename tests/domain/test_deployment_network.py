@@ -107,25 +107,6 @@ def test_a_network_gets_exactly_these_reasons(changes, demands, expected):
     assert [*expected, *noted] == codes
 
 
-def test_a_closed_group_is_a_warning_where_no_job_of_several_instances_is_named():
-    network = replace(SOUND, **group(inbound=()))
-    severities = [examine_network(network, demands)[0].severity for demands in ((), (PAIR,))]
-
-    assert [Severity.WARN, Severity.BLOCK] == severities
-
-
-def test_reasons_name_what_is_concerned():
-    sts = Endpoint("sts", is_gateway=False, private_dns=True)
-    network = replace(SOUND, endpoints=(S3, sts), **free(3, 1))
-    small, note = examine_network(network, (PAIR,))
-
-    assert (
-        "bert (2 x ml.g5.xlarge) needs 4 addresses; subnet-3 has 3 free, subnet-1" in small.message
-    )
-    assert "subnet-3, subnet-1 cannot" in note.message
-    assert "sagemaker.api, logs, ecr.api, ecr.dkr, kms" in note.message
-
-
 def trust(service: object, effect: str = "Allow") -> dict[str, object]:
     return {"Statement": [{"Effect": effect, "Principal": {"Service": service}}]}
 

@@ -19,16 +19,11 @@ from compilegate.domain.eligibility.payoff import most_trial_usd
 from compilegate.domain.planning.plan import Plan, plan_trial
 from compilegate.domain.reasons import Reason, Severity
 from compilegate.domain.workload.file import parse_workload
-from compilegate.domain.workload.model import Candidate, Framework, Profile, Schedule
+from compilegate.domain.workload.model import Profile, Schedule
 from compilegate.facts import load_facts
 from tests.domain.workload_builder import (
     ARTICLE,
-    COMPILE,
-    MANAGED,
-    PYTORCH_XLA,
     SOUND,
-    TENSORFLOW,
-    XGBOOST,
     change,
     check,
     severities,
@@ -54,7 +49,6 @@ SHIPPED = {
     "demo-tabular": "ineligible",
     "nightly-lm": "benchmark",
 }
-DOLLARS = ("annual_training_usd", "plausible_annual_saving_usd", "trial_usd", "payback_days")
 
 
 def test_every_shipped_workload_has_its_verdict_here():
@@ -66,17 +60,6 @@ def test_a_shipped_workload_gets_its_verdict(name, verdict):
     document = yaml.safe_load((WORKLOADS / f"{name}.yaml").read_text(encoding="utf-8"))
 
     assert verdict == check(parse_workload(document)).verdict
-
-
-def test_the_vendors_example_is_ineligible_for_its_compiler_and_eligible_for_torch_compile():
-    eligibility = check(ARTICLE)
-    managed, compiled = eligibility.candidates
-
-    assert ["ineligible", "eligible"] == [managed.verdict, compiled.verdict]
-    assert ("eligible", (COMPILE,)) == (eligibility.verdict, eligibility.choice.candidates)
-    assert {"version_unsupported", "distribution_unsupported"} == {
-        reason.code for reason in managed.reasons if reason.severity == "block"
-    }
 
 
 def test_the_nearest_valid_configurations_are_spelled_out_as_lines_of_a_candidate():
@@ -101,29 +84,6 @@ def configurations(fix: str) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    "workload", [ARTICLE, change(TENSORFLOW, framework=Framework("tensorflow", "2.13.0")),
-                 change(ARTICLE, framework=Framework("pytorch", "2.4.0"),
-                        training__distribution="torch_distributed")],
-    ids=lambda workload: workload.framework.name,
-)  # fmt: skip
-def test_a_candidate_with_a_configuration_that_is_spelled_out_may_be_tried(
-    workload,
-):
-    reasons = check(change(workload, candidates=(MANAGED,))).candidates[0].reasons
-    (fix,) = [reason.fix for reason in reasons if reason.code == "version_unsupported"]
-
-    for lines in configurations(fix):
-        keys = yaml.safe_load(lines)
-        candidate = Candidate(
-            name="m", compiler=MANAGED.compiler, framework=Framework(**keys["framework"]),
-            distribution=keys.get("distribution"),
-        )  # fmt: skip
-        codes = severities(check(change(workload, candidates=(candidate,))))
-        assert "block" not in codes.values()
-        assert "framework_downgrade" in codes
-
-
-@pytest.mark.parametrize(
     ("workload", "verdict", "severity", "minutes"),
     [
         (DEMO, "benchmark", "warn", (9 / 60, 9 / 60, 3.0)),
@@ -142,77 +102,6 @@ def test_a_run_must_exceed_its_break_even(workload, verdict, severity, minutes):
     assert pytest.approx(minutes) == tuple(
         economics[f"break_even_run_minutes{kind}"] for kind in ("", "_warm", "_cold")
     )
-
-
-def test_the_workload_is_as_good_as_its_best_candidate():
-    eligibility = check(change(SOUND, candidates=(MANAGED, COMPILE)))
-
-    assert ("ineligible", "eligible") == (eligibility.candidates[0].verdict, eligibility.verdict)
-
-
-def test_economics_of_the_article_are_those_of_its_schedule():
-    economics = check(ARTICLE).to_dict()["economics"]
-
-    assert pytest.approx(152455.68) == economics["annual_training_usd"]
-    # A third, less 3 s of compilation in each of 156 runs at 162.88 USD an hour.
-    assert [0.0, pytest.approx(50818.56 - 21.17, abs=0.01)] == (
-        economics["plausible_annual_saving_usd"]
-    )
-    assert "2026-09-01" == economics["prices_as_of"]
-    assert ["largest_speedup"] == list(economics["unknown"])
-    assert all("assumption" in text for text in economics["assumptions"])
-
-
-@pytest.mark.parametrize(
-    ("profile", "largest"),
-    [(Profile(0.9, 0.05, 0.10), 1.3953), (Profile(0.3, 0.3, 0.0), 1.3043),
-     (Profile(gpu_utilization=0.3), None)],
-)  # fmt: skip
-def test_only_waiting_bounds_the_speedup(profile, largest):
-    """One over the share that waits, plus the rest over 1.5."""
-    economics = check(change(ARTICLE, profile=profile)).economics
-
-    assert largest == (economics.largest_speedup and pytest.approx(economics.largest_speedup, 1e-4))
-    assert (largest is None) == ("largest_speedup" in economics.unknown)
-
-
-def test_a_speedup_that_no_candidate_can_reach_never_pays_back():
-    economics = check(change(SOUND, policy__min_mean_speedup=2.0)).economics
-
-    assert economics.payback_days is None
-    assert "policy.min_mean_speedup" in economics.unknown["payback_days"]
-
-
-def test_an_unknown_price_leaves_the_dollars_empty_with_the_reason():
-    unpriced = change(SOUND, training__instance_type="ml.g6e.48xlarge")
-    economics = check(unpriced).to_dict()["economics"]
-    priced = check(unpriced, prices={"ml.g6e.48xlarge": 10.0}).economics
-
-    assert [None] * 4 == [economics[key] for key in DOLLARS]
-    assert set(DOLLARS) <= set(economics["unknown"])
-    assert pytest.approx(10 * 6 * 3 * 52) == priced.annual_training_usd
-
-
-def test_a_workload_without_a_graph_has_costs_but_no_saving():
-    economics = check(XGBOOST).to_dict()["economics"]
-
-    assert economics["annual_training_usd"] > 0
-    assert economics["plausible_annual_saving_usd"] is None
-    assert "plausible_annual_saving_usd" in economics["unknown"]
-
-
-def test_what_the_managed_compiler_could_save_pays_for_compiling_in_every_run():
-    economics = check(PYTORCH_XLA).economics  # six hours; no cache between jobs
-    saving, annual = economics.plausible_annual_saving_usd, economics.annual_training_usd
-
-    assert economics.overhead.warm_seconds == economics.overhead.cold_seconds
-    assert pytest.approx(annual * (1 - 1 / 1.5 - 900 / 21600)) == saving.high
-
-
-def test_prices_of_another_region_are_named():
-    economics = check(SOUND, region="eu-west-1").economics.to_dict()
-
-    assert ("us-west-2", "eu-west-1") == (economics["prices_region"], economics["region"])
 
 
 @given(workload=workloads, region=st.sampled_from(["us-east-1", "cn-north-1", "mars-1"]))
@@ -297,13 +186,6 @@ def test_no_trial_is_expected_to_cost_more_than_the_quick_bound(workload):
         job = CandidateJob(workload, candidate, place, load_facts(), "us-east-1")
 
         assert (job.trial_usd or 0.0) <= most_trial_usd(job)
-
-
-def test_a_first_compilation_of_days_is_within_the_bound_too():
-    slow = change(SOUND, profile=Profile(compile_seconds=1, compile_seconds_cold=1e6))
-    job = CandidateJob(slow, COMPILE, "candidates[0]", load_facts(), "us-east-1")
-
-    assert 1e6 / 3600 * 20.36 < (job.trial_usd or 0.0) <= most_trial_usd(job)
 
 
 def test_the_refusal_of_a_trial_names_each_blocking_reason_once_and_of_no_arm():

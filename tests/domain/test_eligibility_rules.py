@@ -196,13 +196,6 @@ def test_a_workload_gets_this_reason_and_this_verdict(case):
         assert all((reason.field, reason.message, reason.fix, reason.source))
 
 
-def test_a_sound_workload_has_no_reasons():
-    eligibility = check(SOUND)
-
-    assert ("eligible", ()) == (eligibility.verdict, eligibility.reasons)
-    assert {} == severities(eligibility)
-
-
 @pytest.mark.parametrize(
     ("changes", "code"),
     [
@@ -245,9 +238,6 @@ def test_a_rule_gives_no_reason_below_its_threshold(changes, code):
 
 
 # What single reasons say: the figure, the name, the field and the way out.
-
-
-P3 = Candidate(name="x", instance_type="ml.p3.2xlarge")
 TWICE = replace(COMPILE, batch_size=64, learning_rate_scaling="linear")
 AGAIN = replace(COMPILE, name="again", compile_mode="max-autotune")
 BY_DDP, BY_SMDDP = (Candidate(name=name, distribution=name) for name in ("pytorchddp", "smddp"))
@@ -316,46 +306,6 @@ def test_a_reason_gives_its_figures_and_names(code, workload, message, fix):
 
     assert message in reason.message
     assert fix in reason.fix
-
-
-@pytest.mark.parametrize(
-    ("code", "workload", "field"),
-    [
-        ("instance_retired", with_candidates(COMPILE, P3), "candidates[1].instance_type"),
-        ("same_job", with_candidates(BY_DDP, BY_SMDDP, base=PARALLEL), "candidates[1]"),
-        ("speedup_below_policy", change(with_profile(0.9, 0.01, 0.0), policy__min_mean_speedup=1.5),
-         "policy.min_mean_speedup"),
-        ("underpowered", change(SOUND, quality__history=NOISY, policy__max_quality_runs=12),
-         "quality.margin"),
-        ("history_missing", change(SOUND, quality__history=(0.9,)), "quality.history"),
-        ("image_unpatched", with_candidates(MANAGED), "candidates[0].compiler"),
-    ],
-)  # fmt: skip
-def test_a_reason_names_the_field_to_change(code, workload, field):
-    assert field == reason_of(workload, code).field
-
-
-@pytest.mark.parametrize(
-    ("workload", "expected"),
-    [
-        # The most severe first.
-        (change(SOUND, training__precision="fp32", profile=Profile(0.9, 0.7, 0.0)),
-         ["data_bound", "fp32_only"]),
-        (with_profile(0.15, 0.3, 0.0), ["data_bound", "low_gpu_utilization"]),
-        (with_profile(0.6, 0.4, 0.0), ["data_bound"]),
-        (with_candidates(replace(PAIR, entry_point="xla.py")),
-         ["image_unpatched", "framework_downgrade"]),
-        # A version written more loosely is not another version.
-        (with_candidates(replace(XLA, framework=Framework("pytorch", "1.13")), base=PYTORCH_XLA),
-         ["image_unpatched", "script_needs_port"]),
-        (with_candidates(replace(MANAGED, framework=TENSORFLOW.framework, distribution="none",
-                                 entry_point="tf.py")), ["image_unpatched", "framework_change"]),
-        (with_candidates(MANAGED, base=XGBOOST), ["framework_unsupported", "image_unpatched"]),
-    ],
-    ids=["order", "idle-unexplained", "idle-explained", "ported", "loose", "other-kind", "trees"],
-)  # fmt: skip
-def test_a_candidate_gets_exactly_these_reasons(workload, expected):
-    assert expected == list(severities(check(workload)))
 
 
 def test_no_control_is_announced_whose_name_another_candidate_has():

@@ -7,8 +7,6 @@ from typing import Any
 
 import pytest
 
-from compilegate.domain.errors import InvalidInputError
-from compilegate.domain.workload.file import parse_workload
 from compilegate.domain.workload.model import Candidate, Framework, InstanceGroup, Workload
 from compilegate.facts import load_facts, read
 from tests.domain.workload_builder import (
@@ -155,31 +153,6 @@ def test_every_gap_on_file_has_its_check():
 
     assert [] == [text for text in rows if not any(word in text for word in words)]
     assert [] == [word for word in words if not any(word in text for text in rows)]
-
-
-@pytest.mark.parametrize(
-    ("key", "value"),
-    [("distribution", "torchxla"), ("distribution", "multi_worker_mirrored_strategy"),
-     ("instance_type", "local_gpu"), ("instance_type", "local")],
-)  # fmt: skip
-def test_the_parser_refuses_words_of_the_sdk(key, value):
-    document = PYTORCH_XLA.to_dict()
-    document["training"][key] = value
-
-    with pytest.raises(InvalidInputError, match=f"training.{key}"):
-        parse_workload(document)
-
-
-@pytest.mark.parametrize(("documented", "existing"), [("2.9.1", "2.9.2"), ("2.10.0", "2.10.1")])
-def test_a_version_of_the_documentation_alone_names_the_one_that_exists(documented, existing):
-    eligibility = check(change(TENSORFLOW, framework=Framework("tensorflow", documented)))
-    reasons = eligibility.candidates[0].reasons
-    (fix,) = [reason.fix for reason in reasons if reason.code == "version_unsupported"]
-
-    assert f'version: "{existing}"' == fix
-    assert (
-        "eligible" == check(change(TENSORFLOW, framework=Framework("tensorflow", existing))).verdict
-    )
 
 
 @pytest.mark.parametrize(

@@ -30,8 +30,8 @@ from compilegate.domain.judging.evaluation import (
 )
 from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.judging.outcomes import BOUNDS, Outcomes, read_outcomes
-from tests.domain.evidence_builder import codes, document, full_runs, judge
-from tests.domain.outcome_builder import SET, packed_bits, packed_losses, scored, with_outcomes
+from tests.domain.evidence_builder import codes, full_runs, judge
+from tests.domain.outcome_builder import SET, packed_bits, packed_losses, scored
 from tests.fuzzing import at_most
 
 ANOTHER = hashlib.sha256(b"another set").hexdigest()
@@ -82,54 +82,12 @@ def test_a_spread_that_comes_from_training_is_said_not_to_be():
     assert "would not help" in advice(decision)["evaluation_sufficient"]
 
 
-def test_the_spread_of_a_mean_loss_is_split_too():
-    rng = np.random.default_rng(8)
-    level = rng.normal(2.5, 0.5, 400)
-    losses = {a: level + rng.normal(0, 0.3, (6, 400)) for a in ("baseline", "compile")}
-    evidence = with_outcomes(
-        document(
-            metrics={arm: list(map(float, rows.mean(axis=1))) for arm, rows in losses.items()},
-            margin=0.02,
-        ),
-        {arm: [packed_losses(row) for row in rows] for arm, rows in losses.items()},
-    )
-    advised = evaluation(judge(evidence))
-
-    assert advised["spread_of_evaluation"] == pytest.approx(0.3 / 20, rel=0.05)
-    assert advised["spread_of_training"] < advised["spread_of_evaluation"]
-
-
-@pytest.mark.parametrize(("intercept", "slope"), [(0.0, 100.0), (1.0, -1.0), (100.0, -100.0)])
-def test_percentages_and_error_rates_are_the_same_outcomes(intercept, slope):
-    plain = scored(0.0005)
-    other = json.loads(json.dumps(plain))
-    other["quality"]["margin"] *= abs(slope)
-    other["quality"]["goal"] = "maximize" if slope > 0 else "minimize"
-    for run in full_runs(other):
-        run["metric"] = intercept + slope * run["metric"]
-    as_shares, as_others = evaluation(judge(plain)), evaluation(judge(other))
-
-    for key in ("spread", "spread_of_evaluation", "spread_of_training"):
-        assert as_others[key] == pytest.approx(abs(slope) * as_shares[key])
-    assert as_others["runs_needed"] == as_shares["runs_needed"]
-
-
 def test_a_metric_that_is_no_mean_of_the_outcomes_is_not_split():
     evidence = scored(0.0005)
     for run in full_runs(evidence):
         run["metric"] **= 2
 
     assert evaluation(judge(evidence)) == {"finding": "other_metric"}
-
-
-def test_sets_that_change_from_run_to_run_are_not_split():
-    evidence = scored(0.0005)
-    for number, run in enumerate(full_runs(evidence)):
-        run["outcomes"]["set_sha256"] = hashlib.sha256(bytes([number // 2])).hexdigest()
-    decision = judge(evidence)
-
-    assert evaluation(decision) == {"finding": "sets_vary"}
-    assert not advice(decision)
 
 
 def test_two_runs_of_an_arm_say_too_little():
@@ -236,22 +194,6 @@ def test_past_runs_of_another_set_do_not_count(history_set, counts):
     assert ("history_other_set" in codes(decision)) is not counts
 
 
-def test_past_runs_count_as_long_as_todays_set_is_unknown():
-    evidence = without_outcomes(scored(0.0005, margin=0.05))
-    evidence["quality"] |= {"history": HISTORY, "history_set": ANOTHER}
-
-    assert history_of(judge(evidence)) == 4
-
-
-@pytest.mark.parametrize("known", ["abc", SET.upper(), SET + "0", 12])
-def test_what_is_no_digest_of_a_set_is_refused(known):
-    evidence = scored(0.0005)
-    evidence["quality"]["history_set"] = known
-
-    with pytest.raises(InvalidEvidenceError, match="history_set"):
-        judge(evidence)
-
-
 ANY = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=900),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
@@ -319,18 +261,6 @@ def test_equal_runs_have_no_variance():
     losses = read(packed_losses(np.full(100, 2.345)))
 
     assert tau_squared([[losses, losses, losses]]) == 0
-
-
-def test_wanted_examples_are_the_inverse_of_the_spread():
-    split = Split(sd=0.0047, df=10**6, examples=2000, tau_squared=2000 * 0.0044**2)
-    wanted = split.wanted(0.00275)
-
-    assert split.evaluation_sd == pytest.approx(0.0044)
-    assert split.training_sd == pytest.approx(0.00165, rel=0.01)
-    assert Split(1.0, 10**6, 2, 1.0).training_sd == pytest.approx(1.0)  # of two examples
-    assert wanted == pytest.approx(8000, rel=0.02)
-    assert split.at(wanted) <= 0.00275 < split.at(wanted - 1)
-    assert split.wanted(0.99 * split.training_sd) is None
 
 
 def test_a_spread_smaller_than_the_evaluations_leaves_nothing_for_training():

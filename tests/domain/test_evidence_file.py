@@ -7,23 +7,9 @@ import json
 import pytest
 
 from compilegate.domain.errors import InvalidEvidenceError
-from compilegate.domain.judging.evidence_file import read_evidence, read_speed_run, recorded_spend
-from compilegate.domain.judging.judge import judge
-from tests.domain.evidence_builder import document
+from compilegate.domain.judging.evidence_file import read_speed_run, recorded_spend
 
 SPEED_RUN = {"stage": "speed", "block": 0, "job": "s0", "step_seconds": [0.1]}
-
-
-@pytest.mark.parametrize("steps", ["2000", 2000.0, -1, None, True])
-def test_the_length_of_a_run_that_a_job_knew_is_for_the_report(steps):
-    evidence = document()
-    verdict = judge(read_evidence(evidence)).verdict
-    for arm in evidence["arms"]:
-        for run in arm["runs"]:
-            run["full_run_steps"] = steps
-
-    assert verdict == judge(read_evidence(evidence)).verdict
-    assert {None} == {run.full_run_steps for run in read_evidence(evidence).baseline.speed}
 
 
 @pytest.mark.parametrize("steps", ["2000", 2000.0, -1, True])

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from compilegate.domain.errors import InvalidInputError
-from compilegate.domain.expected import Form, Key, Problem, Reading, Section, key
+from compilegate.domain.expected import Form, Key, Problem, Section, key
 from compilegate.domain.fields import LARGEST, Fields
 
 WORD = Form(re.compile(r"[a-z]+"), "is no word", "write letters", 5)
@@ -80,12 +80,6 @@ def test_a_value_is_read_by_its_declaration(name, written, value):
     assert (value, type(value)) == (actual, type(actual))
 
 
-def test_prices_are_fractions_however_they_are_written():
-    assert [float, float] == [
-        type(price) for price in read(prices={"a": 1, "b": 2.5}).prices.values()
-    ]
-
-
 @pytest.mark.parametrize(
     ("name", "written", "place"),
     [
@@ -111,21 +105,3 @@ def test_what_breaks_the_declaration_is_refused_at_its_place(name, written, plac
 
     assert place == caught.value.field
     assert caught.value.fix
-
-
-def test_a_section_has_its_keys_in_order_and_each_with_kind_and_default():
-    keys = Whole.keys()
-
-    assert list(vars(read())) == list(keys)
-    assert ("number", None) == (keys["share"].kind, keys["share"].default)
-    assert ("sections", Inner) == (keys["groups"].kind, keys["groups"].inner)
-    assert ("how many", 2, 9, 3) == (
-        keys["count"].about, keys["count"].low, keys["count"].high, keys["count"].default,
-    )  # fmt: skip
-
-
-def test_rules_between_keys_wait_until_each_key_is_sound():
-    reading = Reading()
-    Fields({**DOCUMENT, "count": 3, "on": 1}, reading=reading).read(Whole)
-
-    assert ["on"] == [error.field for error in reading.errors]

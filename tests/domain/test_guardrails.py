@@ -15,15 +15,12 @@ from compilegate.domain.judging.comparison import Samples
 from compilegate.domain.judging.design import Design
 from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.judging.measured import confirmed_fall
-from compilegate.domain.judging.monitor import FALSE_ALARM, cusum_threshold
-from compilegate.domain.judging.probation import judge_probation
 from compilegate.domain.judging.quality import QualityOutcome, judge_quality
 from tests.domain.evidence_builder import (
     codes,
     document,
     judge,
     probation_document,
-    requested,
     runs,
     sample,
     watch,
@@ -94,18 +91,6 @@ def test_a_promotion_needs_the_first_metric_and_every_guardrail(
     assert code == "speedup_proven" or verdict != "promote"
 
 
-def test_a_guardrail_that_waits_for_baseline_runs_alone_asks_for_no_other():
-    own = sample(5, 2.5, SD)
-    doc = document(metrics={"baseline": own[:2], "compile": own}, margin=MARGIN)
-    doc["quality"]["guardrails"] = [TOP5]
-    recorded(doc, "top5", lambda mine, n: 0.9 + MARGIN / 4 * (-1) ** (n + mine))
-
-    decision = judge(doc)
-
-    assert ("guardrail_needs_runs", "quality_held") == decision.codes[:2]
-    assert ["baseline"] == [arm for arm, _ in requested(decision)]
-
-
 def test_of_several_guardrails_the_one_that_failed_is_named():
     doc = recorded(trial(steady()), "recall", steady(2 * MARGIN))
     doc["quality"]["guardrails"].append({**TOP5, "metric": "recall"})
@@ -114,15 +99,6 @@ def test_of_several_guardrails_the_one_that_failed_is_named():
 
     assert [("top5", "held"), ("recall", "worse")] == states(decision)
     assert decision.messages[0].startswith("compile: recall: ")
-
-
-def test_a_crash_is_said_once_and_of_no_metric():
-    doc = trial(steady())
-    runs(doc)[-1] |= {"finished": False, "metric": None, "metrics": {}}
-    decision = judge(doc)
-
-    assert (Verdict.STAY_OFF, "candidate_crashed") == (decision.verdict, decision.codes[0])
-    assert [] == states(decision)
 
 
 @pytest.mark.parametrize("count", [0, 8])
@@ -138,17 +114,6 @@ def test_a_guardrail_is_judged_as_the_first_metric_is_that_stands_alone(count):
 
     guarded, own = judge(doc).quality, judge(alone).quality
     assert own == replace(guarded.guardrails[0], outcome=None)
-
-
-def test_a_guardrail_whose_past_says_that_no_run_could_prove_it_is_refused_before_spending():
-    doc = document(blocks=0)
-    noisy = {**TOP5, "history": sample(12, 0.9, 10 * MARGIN)}
-    doc["quality"] |= {"history": sample(12, 2.5, SD), "guardrails": [noisy]}
-
-    decision = judge(doc)
-
-    assert (Verdict.INCONCLUSIVE, {"underpowered"}) == (decision.verdict, codes(decision))
-    assert decision.messages[0].startswith("top5: ")
 
 
 @pytest.mark.parametrize(
@@ -238,14 +203,3 @@ def test_a_probation_does_not_end_on_runs_that_did_not_report_a_guardrail():
     assert Verdict.PERMANENT is held.verdict
     assert Verdict.CONTINUE is silent.verdict
     assert "guardrail_not_watched" in codes(silent)
-
-
-def test_the_metrics_share_the_chance_of_a_false_alarm_and_speed_keeps_its_own():
-    evidence = read_evidence(production([]))
-    monitors = judge_probation(evidence, 1.4).monitors
-    error = FALSE_ALARM / 2
-
-    assert [error, error, FALSE_ALARM] == [one.error for one in monitors.values()]
-    for one in monitors.values():
-        h = cusum_threshold(one.shift, one.spread, runs=one.runs, error=one.error)
-        assert pytest.approx(h * one.spread) == one.limit

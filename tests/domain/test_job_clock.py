@@ -59,19 +59,6 @@ def test_start_up_transfers_and_rounding_are_no_contradiction(wall):
     assert accepted(described(), wall)
 
 
-def test_a_short_job_of_much_start_up_is_none_either():
-    assert accepted(described(900.0, start_up=100.0), 2.0)
-    assert accepted(described(9 * HOUR, start_up=8.9 * HOUR), 60.0)
-
-
-def test_an_interrupted_spot_job_may_have_lived_since_it_was_created():
-    times = {"BillableTimeInSeconds": 600, "TrainingTimeInSeconds": 3600}
-    created = {"CreationTime": BEGAN - timedelta(hours=3), "EnableManagedSpotTraining": True}
-
-    assert accepted(described(HOUR, **times, **created), 3.5 * HOUR)
-    assert not accepted(described(HOUR, **times), 3.5 * HOUR)
-
-
 @pytest.mark.parametrize(
     "lacking", [{}, {"TrainingTimeInSeconds": None}, {"TrainingEndTime": "now"}]
 )

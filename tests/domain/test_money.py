@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from typing import Any
 
@@ -10,23 +9,16 @@ import pytest
 from scipy import stats
 
 from compilegate.domain.codec import read, write
-from compilegate.domain.decision import Decision, QualityRuns
+from compilegate.domain.decision import Decision
 from compilegate.domain.judging.evidence import Evidence
 from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.judging.same_quality import same_quality_figures
 from tests.domain.evidence_builder import (
-    BASE_WALL,
-    CENTRE,
     GOOD,
-    PROBATION_MARGIN,
-    add_candidate,
     arm,
     document,
     judge,
-    probation_document,
     runs,
-    sample,
-    watch,
 )
 
 PRICE, JOB = 1.408, 65.0
@@ -105,23 +97,6 @@ def test_a_trial_costs_its_segments_and_its_extra_runs_unless_the_bill_knows(wha
         assert pytest.approx(money["trial_usd"] / money["usd_per_run"]) == money["payback_runs"]
 
 
-@pytest.mark.parametrize("key", ["usd_per_hour", "runs_per_week"])
-def test_without_a_price_or_a_schedule_there_is_no_saving(key):
-    assert judge({**document(metrics=GOOD), key: None}).saving is None
-
-
-@pytest.mark.parametrize(
-    ("walls", "seconds", "tolerance"),
-    [([], 60, 0.1), ([100.0, 140.0], 120, 1e-9)],  # by the blocks; by past runs
-)
-def test_before_any_full_run_the_baseline_has_a_price(walls, seconds, tolerance):
-    doc = document()
-    doc["quality"]["history_wall_seconds"] = walls
-    price = figures(judge(doc), "baseline")["usd_per_run"]
-
-    assert pytest.approx(seconds / 3600 * PRICE, rel=tolerance) == price
-
-
 def test_hours_far_from_those_measured_have_an_answer_of_their_own():
     """The trial's job takes a minute, 3 s of them compilation; its production an hour."""
     measured = judge(document()).scheduled
@@ -136,41 +111,6 @@ def test_hours_far_from_those_measured_have_an_answer_of_their_own():
     assert hour.interval[0] < hour.speedup < hour.interval[1]
     assert pytest.approx(10.5, rel=0.1) == hour.pays_from_seconds
     assert decision == read(Decision, write(decision))
-
-
-def test_break_even_is_the_overhead_over_the_share_saved():
-    """3 s of compilation at 1.4x: 3 x 1.4 / 0.4 = 10.5 s."""
-    assert pytest.approx(10.5 / 60, rel=0.1) == saving(document())["break_even_run_minutes"]
-    assert saving(document(speedup=0.9))["break_even_run_minutes"] is None
-
-
-def with_curves(doc: dict[str, Any], *, faster: float, floor: float = 2.0) -> dict[str, Any]:
-    """Loss curves of 100 points; the candidate's falls ``faster`` times as fast."""
-    for name, pace in (("baseline", 1.0), ("compile", faster)):
-        low = 2.0 if name == "baseline" else floor
-        for run in runs(doc, name):
-            run["loss_curve"] = [[n, low + math.exp(-n * pace / 300)] for n in range(20, 2001, 20)]
-    return doc
-
-
-@pytest.mark.parametrize(
-    ("faster", "floor", "loss_of", "steps"),
-    [
-        (2.0, 2.0, "baseline", (2000, 1050)),
-        (0.5, 2.0, "baseline", (2000, None)),  # never gets there, by more than chance
-        (1.0, 2.5, "baseline", (2000, None)),
-    ],
-)
-def test_dollars_to_the_same_loss_follow_the_steps_to_it(faster, floor, loss_of, steps):
-    doc = with_curves(document(metrics=GOOD), faster=faster, floor=floor)
-    same = saving(doc)["same_quality"]
-
-    assert loss_of == same["loss_of"]
-    for side, name, expected in zip(("baseline", "candidate"), SHORT, steps, strict=True):
-        reached, usd = same[f"steps_{side}"], same[f"usd_{side}"]
-        price = figures(judge(document(metrics=GOOD)), name)["usd_per_run"]
-        assert reached == (None if expected is None else pytest.approx(expected, abs=60))
-        assert usd == (None if expected is None else pytest.approx(price * reached / 2000))
 
 
 def ending_at(ends: dict[str, list[float]], *, step: int = 10) -> Evidence:
@@ -213,15 +153,6 @@ def test_steps_without_a_length_or_a_price_cost_nothing_known():
         assert found.steps_candidate is not None
 
 
-@pytest.mark.parametrize("curve", [None, "no", [[1, 2.0]] * 9, [["a", 1]] * 20, [[1]] * 20])
-def test_without_usable_curves_the_same_quality_has_no_price(curve):
-    doc = with_curves(document(metrics=GOOD), faster=1.0)
-    for run in runs(doc):
-        run["loss_curve"] = curve
-
-    assert saving(doc)["same_quality"] is None
-
-
 def test_throughput_carries_students_interval():
     doc = document(blocks=4)
     steady = read_evidence(doc).segments["compile"].values()
@@ -233,52 +164,3 @@ def test_throughput_carries_students_interval():
     assert pytest.approx(stats.t.interval(0.95, 3, loc=mean, scale=stats.sem(rates))) == (
         tuple(figure["samples_per_second_interval"])
     )
-
-
-def test_an_arms_figures_say_what_its_runs_recorded():
-    doc = document(metrics=GOOD)
-    first = runs(doc, stage="speed")[0]
-    first.update(peak_memory_gib=19.4, compiler={"graphs": 3, "recompiles": 1, "graph_breaks": 2})
-    runs(doc)[0].update(cold_compile_seconds=41.0)
-    figure = figures(judge(doc))
-
-    assert (19.4, 3, 1, 2, 41.0) == tuple(
-        figure[key]
-        for key in (
-            "peak_memory_gib", "graphs", "recompiles", "graph_breaks", "compile_seconds_cold",
-        )
-    )  # fmt: skip
-    assert 3.0 == figure["compile_seconds_warm"]
-    assert (3, 0) == (figure["runs"], figure["failed_runs"])
-    assert pytest.approx(stats.describe(GOOD["compile"]).variance) == figure["metric_sd"] ** 2
-
-
-def test_every_arm_has_its_figures():
-    doc = document(metrics=GOOD)
-    add_candidate(doc, "other", speedup=1.2)
-
-    assert ["baseline", "compile", "other"] == [item.name for item in judge(doc).arms]
-
-
-def test_the_speed_of_a_promotion_counts_productions_jobs_too():
-    doc = probation_document(history=6, wall_sd=0.05)
-    before = speedup(doc)
-    for log in sample(5, 0.0, 0.02):
-        watch(doc, metric=CENTRE, wall_seconds=BASE_WALL / 1.4 * math.exp(log))
-    after = speedup(doc)
-
-    assert (3, 8) == (before["full_runs"], after["full_runs"])
-    assert pytest.approx(1.4, rel=0.02) == after["measured"]["estimate"]
-    assert before["interval"][0] < after["interval"][0] < after["interval"][1]
-    assert after["weight"] > before["weight"]
-
-
-def test_production_quality_is_compared_with_every_baseline_run_known():
-    doc = probation_document()
-    for value in sample(6, CENTRE - PROBATION_MARGIN / 4, 0.002):
-        watch(doc, metric=value)
-    quality = judge(doc).quality
-
-    assert pytest.approx(-PROBATION_MARGIN / 4, abs=1e-3) == quality.estimate
-    assert quality.interval and quality.interval[0] < quality.estimate < quality.interval[1]
-    assert QualityRuns(baseline=3, candidate=6, history=20) == quality.runs

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from compilegate.domain.claims import BYTES_MAX, SUBJECT_MAX, TEXT_MAX, Notification
+from compilegate.domain.claims import BYTES_MAX, TEXT_MAX, Notification
 
 
 def notification(**changes: Any) -> Notification:
@@ -26,37 +26,6 @@ def texts(message: Notification) -> dict[str, str]:
     return json.loads(message.envelope())
 
 
-def test_people_get_words_and_programs_the_same_as_json():
-    sent = texts(notification())
-
-    assert "bert-docs: turned back off." == sent["email"]
-    body = json.loads(sent["default"])
-    assert {"schema": 1, "kind": "revert", "workload": "bert-docs", "text": sent["email"]} == {
-        key: body[key] for key in ("schema", "kind", "workload", "text")
-    }
-    assert {"quality": {"estimate": -0.01}} == body["figures"]
-    assert {"enabled": False, "state": "reverted", "name": "/f"} == body["flag"]
-
-
-def test_the_links_of_a_text_are_no_field_of_the_contract():
-    body = notification(more_links=["https://example.com"]).body()
-
-    assert "more_links" not in body
-    assert "link" in body
-
-
-def test_a_chat_channel_gets_the_event_schema_that_it_shows():
-    event = json.loads(texts(notification())["https"])
-
-    assert ("1.0", "custom") == (event["version"], event["source"])
-    content = event["content"]
-    assert "client-markdown" == content["textType"]
-    assert "bert-docs: turned back off." == content["description"]
-    assert ["`compilegate report bert-docs`"] == content["nextSteps"]
-    assert "compilegate-prod-bert-docs" == event["metadata"]["threadId"]
-    assert {str} == {type(value) for value in event["metadata"]["additionalContext"].values()}
-
-
 def test_what_is_not_known_is_left_out_of_chat_and_attributes_and_null_for_programs():
     message = notification(owner=None, verdict=None, act=None, report=None)
 
@@ -65,22 +34,6 @@ def test_what_is_not_known_is_left_out_of_chat_and_attributes_and_null_for_progr
     assert ["revert", "bert-docs"] == event["content"]["keywords"]
     assert {"kind", "stage", "workload"} == set(message.attributes())
     assert None is json.loads(texts(message)["default"])["owner"]
-
-
-@pytest.mark.parametrize("subject", ["x" * 400, "two\nlines\tand a tab", "größer — ≥ 1.2"])
-def test_a_subject_is_one_ascii_line_that_sns_takes(subject):
-    line = notification(subject=subject).line
-
-    assert 1 <= len(line) <= SUBJECT_MAX < 100
-    assert line.isascii()
-    assert line.isprintable()
-
-
-def test_a_long_text_is_cut_and_says_so():
-    message = notification(text="word " * 2000).message
-
-    assert TEXT_MAX == len(message)
-    assert message.endswith("(cut here; the rest is in the report)\n")
 
 
 @pytest.mark.parametrize("text", ["x", "ü" * 3 * TEXT_MAX, '\x01"\\' * TEXT_MAX])

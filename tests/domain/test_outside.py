@@ -8,25 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compilegate.domain.errors import InvalidEvidenceError, InvalidInputError
-from compilegate.domain.escaping import escape_markdown
+from compilegate.domain.errors import InvalidEvidenceError
 from compilegate.domain.outside import REASON_MAX, VALUE_MAX, plain, read_json, shorten, visible
 from compilegate.domain.reasons import Reason
-from compilegate.report.markup import stable_json
 
-ACTING = ["\x1b[31m", "\u202e", "\u2066", "\ud800", "\x00", "\x9b", "\u2028", "\ufeff", "\x7f"]
 ANY_TEXT = st.text(st.characters(exclude_categories=()))
-
-
-@pytest.mark.parametrize("mark", ACTING, ids=ascii)
-def test_what_would_act_is_shown_by_its_code(mark):
-    text = f"a{mark}b\nç — 10\N{NO-BREAK SPACE}% 😀"
-
-    for shown in (visible(text), Reason("c", text).message, Reason("c", "m", fix=text).fix):
-        assert mark[0] not in shown
-        assert shown.startswith("a\\")
-        assert shown.endswith("b\nç — 10\N{NO-BREAK SPACE}% 😀")
-    assert mark[0] not in escape_markdown(text) + stable_json({text: [text]}) + shorten(text)
 
 
 @given(ANY_TEXT)
@@ -72,11 +58,3 @@ def test_a_document_that_cannot_be_read_is_evidence_that_cannot(body):
         read_json(body, "it")
 
     assert len(str(caught.value)) < 300
-
-
-def test_a_path_in_an_error_is_printable_and_of_a_readable_length():
-    message = str(InvalidInputError("is not a file", file="\x1b[31m" + "x" * 5168))
-
-    assert message.isprintable()
-    assert len(message) < 600
-    assert message.endswith("xxx: is not a file.")

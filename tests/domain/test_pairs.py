@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from compilegate.domain.judging.design import spent
 from compilegate.domain.judging.evidence_file import read_evidence
-from compilegate.domain.judging.whole_job import measured_spreads, spread_reasons
+from compilegate.domain.judging.whole_job import measured_spreads
 from tests.domain.evidence_builder import document, judge, quality_run, requested
 from tests.domain.whole_job_builder import confirmation, whole_jobs
 
@@ -77,27 +77,6 @@ def test_by_hand():
     assert pytest.approx((variance / 2, df)) == (source.variance, source.df)
 
 
-def test_a_node_that_favours_an_arm_is_seen_between_jobs_however_alike_pairs_of_a_job_are():
-    favoured = [[0.0, 0.02, 0.02, 0.0], [-0.02, 0.0, 0.0, -0.02], [0.0, 0.0, 0.0, 0.0]]
-    source = measured(paired(favoured))
-
-    assert pytest.approx(0.02**2) == source.variance * 3 and source.df == 2
-
-
-@pytest.mark.parametrize("where", [1, 2, 3])
-def test_a_node_that_slows_down_within_a_job_promotes_nothing_that_is_no_faster(where):
-    """A candidate may seem 2.5 % faster, with a spread of 0.2 % known."""
-    slower = [[0.05 * (place >= where) for place in range(4)]]
-    doc = paired([[-log for log in slower[0]]], 1.0)
-    whole, evidence = whole_jobs(doc), read_evidence(doc)
-
-    assert "confirmed" != confirmation(doc).agreement
-    (why,) = [one for one in spread_reasons(evidence.candidates[0], evidence, whole)
-              if one.code == "paired_runs"]  # fmt: skip
-    assert ("job0" in why.message) == (where != 2), "a step half-way cancels"
-    assert where == 2 or whole.measured.spread > 0.01
-
-
 def test_a_job_that_lacks_a_run_counts_for_nothing():
     whole = paired([[0.0] * 4, [0.3] * 4, [0.0] * 4])
     lacking = paired([[0.0] * 4, [0.3] * 4, [0.0] * 4])
@@ -107,17 +86,6 @@ def test_a_job_that_lacks_a_run_counts_for_nothing():
     run |= {"finished": False, "metric": None, "wall_seconds": None, "reason": "out of memory"}
 
     assert (6, 4) == (measured(whole).candidate_runs, measured(lacking).candidate_runs)
-
-
-def test_without_the_plans_word_runs_of_one_job_are_judged_as_they_always_were():
-    doc = paired([[0.0] * 4, [0.3] * 4])
-    del doc["plan"]["pairs"]
-    named = measured(doc)
-    for arm in doc["arms"]:
-        for run in arm["runs"]:
-            del run["job"]
-
-    assert named == measured(doc) and named.df > 3
 
 
 def test_later_trials_learn_how_far_blocks_were_off_although_nodes_differ():

@@ -7,25 +7,10 @@ import pickle
 
 from compilegate.domain.errors import (
     RESTART,
-    DrainedError,
-    InvalidEvidenceError,
     InvalidInputError,
-    OverwrittenEvidenceError,
     WorkloadLockedError,
     lock_lost,
 )
-
-
-def test_people_read_one_text_and_programs_its_parts():
-    error = InvalidEvidenceError("it is off", fix="turn it on")
-
-    for one in (error, copy.deepcopy(error), pickle.loads(pickle.dumps(error))):
-        assert ("it is off. Fix: turn it on", "it is off", "turn it on") == (
-            str(one), one.problem, one.fix,
-        )  # fmt: skip
-    assert ("evidence_invalid", "evidence_overwritten") == (
-        error.code, OverwrittenEvidenceError("twice").code,
-    )  # fmt: skip
 
 
 def test_a_copy_of_an_error_of_a_file_says_the_same():
@@ -36,13 +21,6 @@ def test_a_copy_of_an_error_of_a_file_says_the_same():
     for one in (copy.deepcopy(error), pickle.loads(pickle.dumps(error))):
         assert (str(error), error.to_dict()) == (str(one), one.to_dict())
         assert ("w.yaml", "policy.max_trial_usd", "lower it") == (one.file, one.field, one.fix)
-
-
-def test_a_message_without_a_fix_is_whole_whatever_it_says():
-    whole, empty = DrainedError("a. Fix: b"), DrainedError("")
-
-    assert ("a. Fix: b", "a. Fix: b", "") == (str(whole), whole.problem, whole.fix)
-    assert ("", "", "") == (str(empty), empty.problem, empty.fix)
 
 
 def test_a_lost_lock_says_what_to_do():

@@ -10,21 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from compilegate.domain.decision import FlagAction, Verdict
+from compilegate.domain.decision import Verdict
 from compilegate.domain.judging.comparison import Samples
-from compilegate.domain.judging.design import FAIR, LIKELY, Design, spent
+from compilegate.domain.judging.design import Design, spent
 from compilegate.domain.judging.quality import (
-    BEYOND_DOUBT,
-    FUTILE,
     QualityFinding,
     QualityOutcome,
-    chance_of_passing,
     judge_quality,
-    underpowered,
 )
-from tests.domain.evidence_builder import GOOD, NOISY, codes, document, judge, runs, sample, step_of
+from tests.domain.evidence_builder import GOOD, document, judge, runs, sample
 
-DESIGN = Design(history=0, n_max=12, error=0.05)
 MARGIN = 0.02
 
 
@@ -88,36 +83,6 @@ def test_the_gate_decides_on_what_the_runs_show(what):
     assert outcome == gate(*runs_of).outcome
 
 
-def test_a_disaster_between_looks_is_beyond_doubt():
-    candidate, baseline = GATES["a disaster between looks"][0]
-    finding, look = gate(candidate, baseline), gate(candidate[:3], baseline[:3])
-
-    assert MORE == look.outcome
-    assert (look.look, look.level) == (finding.look, finding.level) == (3, spent(3, 12, 0.05))
-    assert finding.comparison.p_worse <= BEYOND_DOUBT
-
-
-@pytest.mark.parametrize(
-    ("what", "futile"),
-    [("a margin that is hardly proven any more", True), ("one that may be", False)],
-)
-def test_a_trial_is_given_up_where_it_would_hardly_prove_the_margin(what, *, futile):
-    finding = gate(*GATES[what][0])
-
-    assert finding.comparison is not None
-    assert futile == (chance_of_passing(finding.comparison, MARGIN, DESIGN) < FUTILE)
-
-
-@pytest.mark.parametrize(
-    "what", ["a margin that is hardly proven any more", "the last look without a proof"]
-)
-def test_what_is_inconclusive_names_the_margin_that_the_runs_could_prove(what):
-    finding = gate(*GATES[what][0])
-
-    provable = DESIGN.best_margin(LIKELY) * finding.comparison.spread
-    assert f"12 runs could prove a margin of {provable:.4g}, not 0.02" in finding.reason
-
-
 def test_the_interval_holds_at_the_looks_own_level():
     finding = gate(GOOD["compile"], GOOD["baseline"])
     expected = stats.ttest_ind(GOOD["compile"], GOOD["baseline"]).confidence_interval(
@@ -142,37 +107,6 @@ def test_a_loss_within_half_the_margin_is_never_proof_of_worse_quality(share, sp
     assert QualityOutcome.WORSE != gate(ours, theirs).outcome
 
 
-def test_a_metric_that_varies_too_much_is_inconclusive_and_names_the_provable_margin():
-    decision = judge(document(metrics=NOISY, goal="maximize", margin=0.005))
-
-    assert (Verdict.INCONCLUSIVE, FlagAction.KEEP) == (decision.verdict, decision.flag_action)
-    assert "quality_inconclusive" in codes(decision)
-    assert decision.quality.provable_margin > 0.05
-    assert decision.quality.runs_needed is None
-
-
-def test_history_alone_refuses_what_no_number_of_runs_would_prove():
-    history = sample(8, 0.9, 0.1)
-    finding = underpowered(Samples((), (), history), 0.005, Design(8, 12, 0.05))
-    margin = finding.provable_margin
-
-    assert QualityOutcome.UNDERPOWERED == finding.outcome
-    assert margin is not None
-    assert f"{margin:.4g}" in finding.reason
-    assert underpowered(Samples((), (), history), margin, Design(8, 12, 0.05)) is None
-    # A short one refuses nothing.
-    assert underpowered(Samples((), (), history[:4]), 1e-6, Design(4, 12, 0.05)) is None
-
-
-def test_runs_that_production_makes_anyway_are_refused_later():
-    history = sample(8, 0.9, 0.1)
-    margin = 0.1 * Design(8, 12, 0.05).best_margin(0.4)
-    even, fair = Design(8, 12, 0.05), Design(8, 12, 0.05, least_chance=FAIR)
-
-    assert underpowered(Samples((), (), history), 0.8 * margin, even) is not None
-    assert underpowered(Samples((), (), history), 0.8 * margin, fair) is None
-
-
 @given(margins=st.floats(1.0, 5.0), spread=st.floats(0.01, 0.2), n=st.sampled_from([2, 3, 5, 12]))
 def test_samples_that_show_exactly_a_loss_of_the_margin_never_pass(margins, spread, n):
     finding = gate(sample(n, -margins * MARGIN, spread * MARGIN), sample(n, 0.0, spread * MARGIN))
@@ -186,13 +120,3 @@ def test_a_baseline_whose_full_runs_mostly_fail_proves_nothing():
         run.update(finished=False, metric=None)
 
     assert Verdict.INCONCLUSIVE == judge(doc).verdict
-
-
-def test_a_first_baseline_run_that_failed_is_made_again():
-    doc = document(metrics={"baseline": GOOD["baseline"][:1], "compile": GOOD["compile"][:2]})
-    runs(doc, "baseline")[0].update(finished=False, metric=None)
-    decision = judge(doc)
-
-    assert Verdict.CONTINUE == decision.verdict
-    assert decision.next is not None
-    assert "baseline" in [run["arm"] for run in (step_of(decision) or {})["runs"]]

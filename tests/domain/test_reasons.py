@@ -14,10 +14,7 @@ import compilegate
 from compilegate.domain.judging.probation import BLIND
 from compilegate.domain.production.fingerprint import FIELDS
 from compilegate.domain.reasons import (
-    Reason,
-    Severity,
     advice,
-    finding,
     headline,
     in_one_line,
     registry,
@@ -150,17 +147,6 @@ def test_a_finding_names_a_key_of_the_workload_file():
             assert last in keys, (code, situation)
 
 
-def test_a_rule_may_say_itself_what_differs_from_case_to_case():
-    own = finding(
-        "saving_below_trial_cost", "few_runs", source="{s}", fix="{x}", severity=Severity.WARN,
-        runs_per_week=3,
-    )  # fmt: skip
-
-    assert ("{x}", "{s}", Severity.WARN) == (own.fix, own.source, own.severity)
-    assert "schedule.runs_per_week" == own.field
-    assert "3 runs a week" in own.message
-
-
 def _is_message(node: ast.AST, names: Set[str] = frozenset()) -> bool:
     """A reason's words: an attribute or a key, the same as text, or a name bound to them."""
     match node:
@@ -233,57 +219,8 @@ def test_no_module_decides_by_the_words_of_a_message(modules):
     assert readers == set()
 
 
-@pytest.mark.parametrize(
-    ("line", "reads"),
-    [
-        ('reason.message.startswith("a")', True),
-        ('"a" in item["message"]', True),
-        ('version.reason.split("; ")', True),
-        ('review.reason("alarm").replace("a", "b")', True),
-        ('text = str(item["reason"]); text.partition(":")', True),
-        ('text, rest = item.message.strip(), 1; text == "a"', True),
-        ('text = item.get("message", ""); text.endswith("a")', True),
-        ("reason.message is None", False),
-        ('reason.code == "alarm"', False),
-    ],
-)
-def test_the_guard_sees_attributes_keys_and_names_bound_to_a_message(line, reads):
-    tree = ast.parse(f"def decide(reason, review, version, item): {line}")
-
-    assert bool(list(_readers("module", tree))) is reads
-
-
-@pytest.mark.parametrize("code", sorted(registry()))
-def test_a_kind_has_a_meaning_severities_and_templates_that_can_be_filled(code):
-    kind = registry()[code]
-    names = dict.fromkeys(("speed", "times", "but", "metric", "margin", "promote", "reject"), "")
-
-    assert kind.severities
-    assert kind.meaning.endswith(".")
-    assert kind.fix == "" or kind.fix.endswith(".")
-    for template in (kind.headline, *kind.variants.values()):
-        assert template.format(**names) is not None
-        assert not template.endswith(".")
-
-
 def test_a_code_of_another_release_has_neither_headline_nor_advice():
     assert (headline("of_a_later_judge"), advice("of_a_later_judge")) == ("", "")
-
-
-def test_a_reason_in_a_decision_names_its_fix_only_where_it_has_one():
-    plain = Reason("alarm", "slower", "compile")
-
-    assert plain.as_document() == {"code": "alarm", "arm": "compile", "message": "slower"}
-    assert Reason("alarm", "slower", fix="wait").as_document()["fix"] == "wait"
-
-
-def test_a_reason_in_an_eligibility_document_has_the_contracts_keys_in_order():
-    reason = Reason("not_gpu", "m", None, Severity.WARN, "f", "x", "s")
-
-    assert list(reason.to_finding().items()) == [
-        ("code", "not_gpu"), ("severity", "warn"), ("field", "f"), ("message", "m"), ("fix", "x"),
-        ("source", "s"),
-    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -18,13 +18,11 @@ from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.judging.speed import SPEED_LOOKS, block_log_speedups, judge_speed
 from compilegate.domain.workload.model import Policy
 from tests.domain.evidence_builder import (
-    add_candidate,
     among,
     arm,
     codes,
     document,
     judge,
-    next_step,
     runs,
     step_of,
     words,
@@ -41,14 +39,6 @@ def with_block_speedups(speedups: Sequence[float]) -> dict[str, Any]:
     for mine, base, speedup in zip(runs(doc, stage="speed"), bases, speedups, strict=True):
         mine["step_seconds"] = [seconds / speedup for seconds in base["step_seconds"]]
     return doc
-
-
-def test_nothing_measured_asks_for_one_block_which_stops_most_losers():
-    requested = next_step(document(blocks=0))
-
-    assert ("speed", 0, 1) == (requested["stage"], requested["block"], requested["blocks"])
-    assert ["baseline", "compile"] == requested["arms"]
-    assert TrialPlan().speed_steps == requested["steps"]
 
 
 UNSETTLED, BELOW, EITHER = [1.2, 1.5, 1.2, 1.5], [1.155, 1.165, 1.16, 1.158, 1.162, 1.16], [1, 1.6]
@@ -88,19 +78,6 @@ def test_blocks_settle_the_speed_or_ask_for_those_of_the_next_look(what):
     assert asked == ((requested["block"], requested["blocks"]) if "block" in requested else None)
 
 
-def test_a_decided_candidate_is_not_measured_again():
-    doc = document(speedup=1.4, blocks=1)
-    add_candidate(doc, "slow", speedup=0.8)
-
-    assert ["baseline", "compile"] == next_step(doc)["arms"]
-
-
-def test_a_steady_gain_eaten_by_compilation_stays_off():
-    decision = judge(document(speedup=1.4, compile_seconds=60, full_run_steps=1000))
-
-    assert Verdict.STAY_OFF == decision.verdict
-
-
 @pytest.mark.parametrize("candidates", [1, 2, 3])
 def test_bounds_are_students_t_over_blocks_and_candidates_share_the_error(candidates):
     evidence = among(read_evidence(with_block_speedups([1.30, 1.36, 1.33])), candidates)
@@ -116,13 +93,6 @@ def test_bounds_are_students_t_over_blocks_and_candidates_share_the_error(candid
     assert finding.interval is not None
     assert pytest.approx([math.exp(x) for x in both]) == list(finding.interval)
     assert pytest.approx(math.exp(lower)) == finding.lower_bound
-
-
-def test_a_segment_that_failed_before_it_could_tell_is_a_crash_not_a_missing_treatment():
-    doc = document()
-    runs(doc, stage="speed")[0].update(finished=False, step_seconds=[], applied=None)
-
-    assert {"candidate_crashed"} == codes(judge(doc))
 
 
 def test_a_baseline_that_fails_in_a_block_proves_nothing():

@@ -7,10 +7,7 @@ from typing import Any
 
 import pytest
 
-from compilegate.domain.arithmetic import ratio
-from compilegate.domain.codec import write
 from compilegate.domain.decision import Decision, Verdict
-from compilegate.domain.errors import InvalidEvidenceError
 from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.judging.whole_job import measured_spreads
 from compilegate.domain.spreads import (
@@ -87,14 +84,6 @@ def test_the_nearest_source_that_has_runs_is_named_and_drawn_to_those_behind_it(
         assert where == (found.source, found.name, found.runs, found.workloads)
 
 
-def test_steps_between_campaigns_are_not_how_much_runs_vary():
-    walls = [wall * level for level in (1, 1.05, 0.97) for wall in alternating(0.001, 5)]
-    found = learn("w", G5, walls, []).whole_job
-    calm = learn("w", G5, alternating(0.001, 15), []).whole_job
-
-    assert pytest.approx(calm.sd) == found.sd
-
-
 @pytest.mark.parametrize(
     ("walls", "why"),
     [([3600, 3660, 3600, 3720], MINUTES), ([3601.5] * 9, COPIES), ([3600.0], None), ([], None)],
@@ -117,16 +106,6 @@ def verdict(doc: dict[str, Any]) -> tuple[Decision, str]:
     return decision, decision.reasons[0].code
 
 
-def test_a_gain_of_2_percent_is_proven_by_what_was_learned_and_not_without_it():
-    decision, _ = verdict(trial())
-    without, why = verdict(trial(learned=None))
-
-    assert Verdict.PROMOTE == decision.verdict
-    assert "14 runs of lm" in words(decision)
-    assert (Verdict.CONTINUE, "saving_unproven") == (without.verdict, why)
-    assert "spreads_learned" not in codes(without)
-
-
 def test_runs_that_vary_more_than_before_count_alone():
     noisy = trial(sd=0.05)
     calm = measured(trial(sd=0.0005, learned={**CALM, "sd": 0.002}))
@@ -137,23 +116,6 @@ def test_runs_that_vary_more_than_before_count_alone():
     assert pytest.approx(11) == calm.df
     assert "count alone" in words(judge(noisy))
     assert Verdict.PROMOTE != judge(noisy).verdict
-
-
-def test_past_walls_say_nothing_of_where_walls_stand_beside_a_learned_spread():
-    doc = trial()
-    before = measured(doc)
-    doc["quality"]["history_wall_seconds"] = [4000.5] * 30
-
-    assert before == measured(doc)
-
-
-def test_nothing_is_promoted_between_the_looks_by_a_learned_spread():
-    doc = trial()
-    doc["arms"][1]["runs"].append({**runs(doc)[-1], "order": 99, "seed": 99, "metric": 2.5})
-
-    assert (Verdict.CONTINUE, "full_run_unproven") == (
-        judge(doc).verdict, judge(doc).reasons[0].code,
-    )  # fmt: skip
 
 
 def test_each_look_has_its_share_of_the_error():
@@ -174,40 +136,6 @@ def test_a_trial_whose_walls_are_whole_minutes_goes_by_what_is_assumed():
     assert Verdict.PROMOTE != found.verdict
 
 
-def test_what_a_trial_has_shown_is_without_any_prior():
-    doc = trial(sd=0.002)
-    evidence = read_evidence(doc)
-    found = measured_spreads(evidence.candidates[0], evidence, G5)
-    again = measured_spreads(*_without(doc), G5)
-
-    assert pytest.approx((0.002, 8, 10)) == (
-        found.whole_job.sd, found.whole_job.df, found.whole_job.runs,
-    )  # fmt: skip
-    assert (6, 1) == (found.block.runs, found.unseen.runs)
-    assert found == again
-
-
-def _without(doc: dict[str, Any]) -> tuple[Any, Any]:
-    evidence = read_evidence({**doc, "plan": {}})
-    return evidence.candidates[0], evidence
-
-
-@pytest.mark.parametrize(
-    ("change", "named"),
-    [({"sd": 0}, "sd"), ({"source": "blocks"}, "source"), ({"runs": 0}, "runs")],
-)
-def test_a_spread_that_cannot_be_is_refused_by_its_field(change, named):
-    with pytest.raises(InvalidEvidenceError, match=rf"plan\.spreads\.whole_job\.{named}"):
-        read_evidence(trial(learned={**CALM, **change}))
-
-
-def test_what_was_learned_is_part_of_what_is_judged():
-    calmer = judge(trial(learned={**CALM, "sd": 0.0009}))
-
-    assert judge(trial()).decision_id != calmer.decision_id
-    assert write(judge(trial())) == write(judge(trial()))
-
-
 def test_an_arm_without_a_whole_job_shows_no_disagreement():
     doc = trial()
     for run in runs(doc, "baseline"):
@@ -218,33 +146,6 @@ def test_an_arm_without_a_whole_job_shows_no_disagreement():
     assert (5, 0) == (found.whole_job.runs, found.unseen.runs)
 
 
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [(1.0, "1.00x"), (1.0049, "1.005x"), (0.9951, "0.995x"), (1.0201, "1.02x"), (1.344, "1.34x")],
-)
-def test_a_gain_of_half_a_per_cent_is_seen_in_words(value, text):
-    assert text == ratio(value)
-
-
-def on_other_nodes(doc: dict[str, Any]) -> None:
-    for run in runs(doc, stage="speed"):
-        run["node"] = "elsewhere"
-
-
-def test_blocks_count_by_what_was_learned_of_them_but_never_as_whole_jobs():
-    assumed, learned, apart = trial(), trial(), trial()
-    for doc in (learned, apart):
-        doc["plan"]["spreads"] |= {"block": CALM, "unseen": {**CALM, "sd": 1e-4}}
-    for doc in (assumed, learned):
-        for run in runs(doc, stage="speed"):  # so that blocks are not copies
-            run["step_seconds"] = [x * (1 + run["block"] / 2000) for x in run["step_seconds"]]
-    on_other_nodes(apart)
-
-    assert whole_jobs(learned).predicted.variance < whole_jobs(assumed).predicted.variance / 100
-    assert whole_jobs(apart).predicted.variance > whole_jobs(assumed).predicted.variance
-    assert (0.01, 0.02) == (whole_jobs(learned).disagreement, whole_jobs(assumed).disagreement)
-
-
 @pytest.mark.parametrize(("errors", "verdict"), [(2.8, "continue"), (3.3, "promote")])
 def test_a_look_has_its_share_of_the_error_of_a_loss_of_money_too(errors, verdict):
     """At the third of five looks: t(1 - 0.0125) = 2.59, t(1 - 0.00625) = 2.98."""
@@ -252,15 +153,3 @@ def test_a_look_has_its_share_of_the_error_of_a_loss_of_money_too(errors, verdic
     doc = trial(speedup=gain, sd=0.004, learned={**CALM, "sd": 0.004})
 
     assert verdict == judge(doc).verdict
-
-
-def test_blocks_that_agree_with_whole_jobs_show_no_disagreement_and_those_apart_nothing():
-    doc = trial(speedup=1.02, sd=0.01)
-    evidence = read_evidence(doc)
-    agreeing = measured_spreads(evidence.candidates[0], evidence, G5)
-    on_other_nodes(doc)
-    evidence = read_evidence(doc)
-    apart = measured_spreads(evidence.candidates[0], evidence, G5)
-
-    assert (0.0, 1) == (agreeing.unseen.squares, agreeing.unseen.runs)
-    assert (0, 0, 10) == (apart.block.runs, apart.unseen.runs, apart.whole_job.runs)

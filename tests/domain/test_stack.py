@@ -11,7 +11,7 @@ import pytest
 from compilegate.domain.codec import write
 from compilegate.domain.decision import Verdict
 from compilegate.domain.errors import InvalidEvidenceError, InvalidInputError
-from compilegate.domain.flag import OFF, Flag, Layer, parse_flag
+from compilegate.domain.flag import Flag, Layer, parse_flag
 from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.judging.resolution import resolution
 from compilegate.domain.planning.plan import Choice, stacked
@@ -21,7 +21,7 @@ from compilegate.domain.reasons import Reason
 from compilegate.domain.spreads import Spread, Spreads
 from compilegate.domain.workload.file import parse_workload
 from compilegate.domain.workload.model import Candidate, Policy
-from tests.domain.evidence_builder import judge, quality_run, speed_run, step_of
+from tests.domain.evidence_builder import judge, quality_run, speed_run
 from tests.domain.workload_builder import SOUND, change
 
 STEADY = Spreads(*(Spread(sd, "workload", "lm", 20, 1) for sd in (0.003, 0.003, 0.01)))
@@ -85,30 +85,6 @@ def test_a_layer_is_promoted_for_what_it_gains_on_what_is_on():
     assert "promote" == judge({**trial(more=1.0), "on_top_of": ""}).verdict
 
 
-@pytest.mark.parametrize("more", [1.0, 0.9])
-def test_a_layer_that_gains_nothing_on_it_is_not_however_fast_the_stack_is(
-    more,
-):
-    decision = judge(trial(more=more))
-
-    assert ("stay_off", "speedup_too_small") == (decision.verdict, decision.reasons[0].code)
-    assert "fused on top of on: " in decision.messages[0]
-
-
-def test_whole_jobs_have_to_gain_on_what_is_on_as_well():
-    """Blocks were faster by 3 %, whole jobs by nothing."""
-    made = trial()
-    slow = trial(more=1.0)["arms"][2]["runs"]
-    full = [run for run in slow if run["stage"] == "quality"]
-    fused = made["arms"][2]
-    fused["runs"] = [run for run in fused["runs"] if run["stage"] == "speed"] + full
-    decision = judge(made)
-
-    assert "continue" == decision.verdict
-    assert "full_run_disagrees" == decision.reasons[0].code
-    assert decision.messages[0].startswith("fused on top of on: full jobs")
-
-
 @pytest.mark.parametrize(
     ("on_loses", "loses", "code"),
     [(0.3, 0.3, "speedup_proven"), (0.6, 0.6, "quality_worse"), (0.0, 1.2, "quality_worse")],
@@ -116,32 +92,6 @@ def test_whole_jobs_have_to_gain_on_what_is_on_as_well():
 def test_the_stack_may_lose_one_margin_in_all_against_nothing(on_loses, loses, code):
     """Two layers that lose 0.6 of a margin each would both be held on top of one another."""
     assert code == judge(trial(on_loses=on_loses, loses=loses)).reasons[0].code
-
-
-@pytest.mark.parametrize("stage", ["speed", "quality"])
-def test_what_is_on_is_measured_beside_both_and_in_turn_with_them(stage):
-    blocks, runs = (1, 0) if stage == "speed" else (3, 0)
-    arms = [arm(name, speed, blocks=blocks, runs=runs)
-            for name, speed in (("baseline", 1.0), ("on", 1.3), ("fused", 1.35))]  # fmt: skip
-    step = step_of(judge(document(*arms)))
-
-    assert stage == step["stage"]
-    asked = step["arms"] if stage == "speed" else [run["arm"] for run in step["runs"]]
-    assert {"baseline", "on", "fused"} == set(asked)
-    if stage == "quality":
-        assert "on" == asked[1]
-
-
-def test_what_is_on_has_to_be_as_sound_as_a_candidate():
-    made = trial()
-    made["arms"][1]["runs"][-1]["applied"] = False
-    crashed = trial()
-    crashed["arms"][1]["runs"][0] |= {"finished": False, "step_seconds": []}
-
-    assert "invalid" == judge(made).verdict
-    assert ("inconclusive", "baseline_failed") == (
-        judge(crashed).verdict, judge(crashed).reasons[0].code,
-    )  # fmt: skip
 
 
 @pytest.mark.parametrize("name", ["baseline", "gone"])
@@ -235,14 +185,6 @@ def test_a_stack_that_cannot_grow_says_why(flag, candidates, but, code, named):
     assert isinstance(made, Reason)
     assert code == made.code
     assert named in made.message
-
-
-def test_a_flag_carries_its_layers_and_one_candidate_alone_has_none():
-    assert TWO == parse_flag(TWO.to_json())
-    assert ["layers" in one.to_json() for one in (TWO, PERMANENT, OFF)] == [True, False, False]
-    broken = TWO.to_json().replace("1.02", '"fast"')
-    with pytest.raises(InvalidInputError, match="speedup"):
-        parse_flag(broken)
 
 
 def test_small_wins_stand_for_both_bars_and_stay_so_when_they_are_read_again():

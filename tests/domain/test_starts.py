@@ -7,13 +7,11 @@ from typing import Any
 import pytest
 
 from compilegate.domain.decision import SHADOW, Verdict
-from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.production.history import WorkloadHistory
 from compilegate.domain.production.registration import Registration, TrainedJob
 from compilegate.domain.trial.plan import quality_mode
-from compilegate.domain.workload.file import parse_workload
 from compilegate.domain.workload.model import Workload
-from tests.domain.evidence_builder import GOOD, codes, document, full_runs, judge, runs
+from tests.domain.evidence_builder import GOOD, codes, document, judge, runs
 from tests.domain.workload_builder import SOUND, change, check
 
 MODEL = {"train": "s3://bucket/train/", "model": "s3://bucket/last-night/"}
@@ -71,16 +69,6 @@ def test_check_says_what_follows(training, code):
     assert {code} - {None} == said
 
 
-def test_a_file_that_says_nothing_stays_the_job_that_it_was():
-    said = workload(starts_from="scratch").to_dict()
-
-    assert "starts_from" not in SOUND.to_dict()["training"]
-    assert "scratch" == parse_workload(said).training.starts_from
-    said["training"]["starts_from"] = "yesterday"
-    with pytest.raises(InvalidInputError, match="starts_from"):
-        parse_workload(said)
-
-
 def lines(**ends: Any) -> dict[str, Any]:
     """A sound trial whose runs record what they start from and end with."""
     doc = document(metrics=GOOD)
@@ -109,27 +97,3 @@ def test_a_baseline_that_continues_a_candidates_model_makes_the_trial_invalid(en
 
     assert mixed is ("arms_continue_each_other" in codes(decision))
     assert mixed is (Verdict.INVALID == decision.verdict)
-
-
-def test_where_both_arms_end_in_one_model_it_is_the_baselines_own():
-    doc = lines(baseline="compile-17")
-    runs(doc, "baseline")[0]["final_start_sha256"] = "compile-17"
-
-    assert "arms_continue_each_other" not in codes(judge(doc))
-
-
-def test_a_model_that_was_never_trained_belongs_to_no_arm():
-    doc = lines()
-    for run in full_runs(doc):
-        run["initial_weights_sha256"] = run["final_start_sha256"] = "frozen"
-
-    assert "arms_continue_each_other" not in codes(judge(doc))
-
-
-def test_a_start_that_is_no_text_is_not_known():
-    doc = lines()
-    for run in runs(doc):
-        run["initial_weights_sha256"] = ["a"]
-        run["final_start_sha256"] = {"b": 1}
-
-    assert "arms_continue_each_other" not in codes(judge(doc))

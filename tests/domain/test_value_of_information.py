@@ -21,7 +21,7 @@ from compilegate.domain.judging.next_step import (
     value_of_a_trial,
     value_of_shadow_runs,
 )
-from tests.domain.evidence_builder import codes, document, judge, runs, sample, words
+from tests.domain.evidence_builder import codes, document, judge, sample, words
 
 
 def before_spending(
@@ -99,45 +99,6 @@ def test_what_was_measured_already_is_judged_and_not_refused():
     assert "speedup_proven" in codes(judge(doc))
 
 
-@pytest.mark.parametrize("mode", ["shadow", "hybrid"])
-def test_an_unprovable_margin_is_refused_before_spending_and_the_provable_one_named(
-    mode,
-):
-    refused = before_spending(history=(2.5, 0.1), margin=0.005, policy={"quality_runs": mode})
-
-    assert (Verdict.INCONCLUSIVE, {"underpowered"}) == (refused.verdict, codes(refused))
-    message = words(refused)
-    provable = float(message.split("margin of ")[1].split(",")[0])
-    assert "varies by 0.1 from run to run" in message
-    assert 0.005 < provable
-    accepted = before_spending(
-        history=(2.5, 0.1), margin=1.01 * provable, policy={"quality_runs": mode}
-    )
-    assert Verdict.CONTINUE == accepted.verdict
-
-
 @pytest.mark.parametrize("sd", [0.004, 0.0])  # provable; never varied
 def test_a_margin_that_may_be_provable_is_not_refused(sd):
     assert Verdict.CONTINUE == before_spending(history=(2.5, sd), margin=0.02).verdict
-
-
-@pytest.mark.parametrize(
-    ("mode", "remaining", "verdict"),
-    [
-        ("shadow", 145_600, Verdict.CONTINUE),
-        ("shadow", 30, Verdict.INCONCLUSIVE),
-        ("canary", 30, Verdict.CONTINUE),  # made anyway
-    ],
-)
-def test_only_extra_runs_have_to_be_worth_their_price(mode, remaining, verdict):
-    doc = document(speedup=1.3, margin=0.02, metrics={"compile": sample(2, 2.5, 0.02)},
-                   policy={"quality_runs": mode})  # fmt: skip
-    made = "production" if mode == "shadow" else "shadow"
-    doc["arms"][0]["runs"] += [
-        {**run, "mode": made, "order": 10 + place, "metric": metric, "wall_seconds": 65.0}
-        for place, (run, metric) in enumerate(zip(runs(doc), sample(2, 2.501, 0.02), strict=True))
-    ]
-    decision = judge({**doc, "runs_remaining": remaining})
-
-    assert verdict == decision.verdict
-    assert ("saving_below_trial_cost" in codes(decision)) == (verdict is Verdict.INCONCLUSIVE)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import copy
-
 import pytest
 
 from compilegate.domain.decision import Verdict
 from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.judging.run_work import ComparableWalls
-from tests.domain.evidence_builder import GOOD, arm, codes, document, full_runs, judge, runs
+from tests.domain.evidence_builder import GOOD, codes, document, full_runs, judge, runs
 from tests.domain.work_builder import PLANNED, Document, recorded
 
 
@@ -46,19 +44,6 @@ def test_on_other_data_jobs_are_compared_at_equal_steps(good, growth, recorded_d
     assert decision.speedup.estimate == pytest.approx(before.speedup.estimate, rel=0.02)
 
 
-@pytest.mark.parametrize("growth", [0.6, 1.2, 2.0])
-def test_a_baseline_that_has_grown_in_production_makes_no_candidate_fast(good, growth):
-    before = judge(good)
-    for number in range(6):
-        late = copy.deepcopy(runs(good, "baseline")[number % 3])
-        late.update(order=10 + number, seed=90 + number)
-        on_own_data(late, round(PLANNED * growth), mode="production")
-        arm(good, "baseline")["runs"].append(late)
-    decision = judge(good)
-
-    assert decision.speedup.estimate == pytest.approx(before.speedup.estimate, rel=0.03)
-
-
 @pytest.mark.parametrize(("share", "data"), [(0.91, True), (0.91, False)])
 def test_a_candidate_that_does_less_on_other_data_is_not_faster(good, share, data):
     before = judge(good)
@@ -71,31 +56,6 @@ def test_a_candidate_that_does_less_on_other_data_is_not_faster(good, share, dat
     decision = judge(good)
 
     assert decision.speedup.estimate == pytest.approx(before.speedup.estimate, rel=0.02)
-
-
-def test_more_steps_than_the_runs_beside_it_make_nothing_faster(good):
-    before = judge(good)
-    for run in in_turn(good):
-        on_own_data(run, PLANNED)
-    for run in runs(good):  # claims twice the steps in the same time
-        run.update(steps=2 * PLANNED, work={**run["work"], "steps": 2 * PLANNED})
-    decision = judge(good)
-
-    assert decision.speedup.estimate <= 1.03 * before.speedup.estimate
-
-
-def test_seconds_that_no_step_explains_are_scaled_with_the_steps(good):
-    """Fewer steps on other data, most of their seconds left out of the lines."""
-    before = judge(good)
-    for run in in_turn(good):
-        on_own_data(run, PLANNED)
-    for run in runs(good):
-        on_own_data(run, round(0.91 * PLANNED))
-        for one in (run, run["work"]):
-            one["seconds"] /= 10
-    decision = judge(good)
-
-    assert decision.speedup.estimate == pytest.approx(before.speedup.estimate, rel=0.06)
 
 
 @pytest.mark.parametrize(
@@ -122,17 +82,6 @@ def test_seconds_within_steps_are_scaled_and_no_others(good, lines, said, inside
 
     (seconds, *_) = ComparableWalls(mine, evidence).of(mine.quality)
     assert seconds == pytest.approx(50 - inside + inside / 0.91)
-
-
-def test_figures_of_a_step_lie_in_between_those_of_the_runs_beside_it(good):
-    samples = {"baseline": (32.0, 33.6, 32.0), "compile": (32.8, 32.8, 32.0)}
-    for run in in_turn(good):
-        on_own_data(run, PLANNED)
-    for who, of_runs in samples.items():
-        for run, of_run in zip(runs(good, who), of_runs, strict=True):
-            run["work"]["samples_per_step"] = of_run
-
-    assert Verdict.PROMOTE is judge(good).verdict
 
 
 @pytest.mark.parametrize("share", [0.5, 0.89])

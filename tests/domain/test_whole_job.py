@@ -20,7 +20,6 @@ from compilegate.domain.judging.speed import block_log_speedups
 from compilegate.domain.judging.whole_job import moderated
 from tests.domain.evidence_builder import (
     GOOD,
-    codes,
     document,
     full_runs,
     judge,
@@ -98,36 +97,6 @@ def test_the_combination_is_that_of_two_sources_by_hand():
     assert pytest.approx(shares[1]) == whole.weight
 
 
-def test_before_full_runs_only_the_prediction_counts_with_what_it_may_miss():
-    whole = whole_jobs(document())
-    predicted = whole.predicted
-
-    assert whole.measured is None
-    assert pytest.approx(predicted.log) == whole.log
-    assert pytest.approx(predicted.variance + whole_job.UNSEEN_SD**2) == whole.standard_error**2
-
-
-def test_the_more_sources_disagree_the_less_the_blocks_count():
-    weights, wide = [], []
-    for ratio in (1.35, 1.25, 1.15, 1.1):
-        whole = whole_jobs(
-            timed(document(metrics=GOOD), around(65, 0.02), around(65 / ratio, 0.02))
-        )
-        weights.append(whole.weight)
-        wide.append(whole.disagreement)
-
-    assert weights == sorted(weights) and wide == sorted(wide)
-    assert weights[-1] > 0.9
-    assert whole.speedup == pytest.approx(1.1, rel=0.03)
-
-
-def test_several_candidates_share_the_error_of_the_interval():
-    doc = document(metrics=GOOD)
-    one, two = whole_jobs(doc), whole_jobs(doc, candidates=2)
-
-    assert two.interval[0] < one.interval[0] < one.interval[1] < two.interval[1]
-
-
 def test_start_up_that_full_runs_recorded_is_in_the_prediction():
     doc = document(metrics=GOOD)
     without = whole_jobs(copy.deepcopy(doc)).predicted
@@ -153,15 +122,6 @@ def test_jobs_that_stop_early_are_compared_at_equal_steps():
     assert as_they_are is None and scaled is not None
 
     assert pytest.approx(math.log(70 / (10 + 50))) == scaled.log
-
-
-def test_noise_of_the_wall_clock_is_estimated_and_not_assumed():
-    """Run length varies by 25 %: one long job of a good candidate does not end its trial."""
-    doc = document(metrics={"baseline": GOOD["baseline"], "compile": GOOD["compile"][:1]})
-    doc["quality"].update(history=[2.5] * 8, history_wall_seconds=around(65, 0.25, 8))
-    timed(doc, around(65, 0.25), [65 / 1.4 * math.exp(0.5)])
-
-    assert "full_run_disagrees" not in codes(judge(doc))
 
 
 @given(st.lists(st.lists(st.floats(-1, 1), max_size=5), max_size=3), st.floats(0.01, 0.2))
@@ -190,29 +150,3 @@ def test_the_interval_covers_whole_jobs_whose_blocks_are_off():
         below += whole_jobs(doc).interval[0] > 1.4
 
     assert below / trials <= 0.03
-
-
-def test_rare_slow_steps_that_no_compiler_shortens_lower_the_prediction():
-    """A data stall of 5 steps in every 100 takes a tenth of both arms' time."""
-    doc = document(blocks=3, compile_seconds=0.0)
-    before = whole_jobs(copy.deepcopy(doc)).speedup
-    for name in ("baseline", "compile"):
-        for run in runs(doc, name, "speed"):
-            for at in range(30, len(run["step_seconds"]), 100):
-                run["step_seconds"][at] += 0.2
-    n, stalls = 160 - 20, 2
-    lost = 2000 * stalls * 0.2 / n
-
-    assert before == pytest.approx(1.4, rel=0.02)
-    assert whole_jobs(doc).speedup == pytest.approx((60 + lost) / (60 / 1.4 + lost), rel=0.03)
-
-
-def test_steps_that_are_merely_counted_otherwise_are_no_early_stop():
-    """All jobs do half the planned steps: declared otherwise, but comparable as they are."""
-    doc = timed(document(metrics=GOOD), around(65, 0.02), around(47, 0.02))
-    doc["quality"].update(history=[2.5] * 6, history_wall_seconds=around(66, 0.02, 6))
-    plain = whole_jobs(copy.deepcopy(doc)).measured
-    for run in full_runs(doc):
-        run["steps"] = 1000
-
-    assert plain == whole_jobs(doc).measured
