@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import json
 from typing import Any
 
@@ -14,7 +13,7 @@ from compilegate.domain.judging.speed import SPEED_LOOKS
 from compilegate_judge.command import judged
 from compilegate_judge.explanation import explain
 from compilegate_judge.item import Section
-from tests.domain.evidence_builder import GOOD, document
+from tests.domain.evidence_builder import document
 from tests.domain.evidence_strategies import probations, trials
 from tests.domain.outcome_builder import scored
 from tests.domain.test_fuzz import BROKEN, PLACES, UNPROMOTABLE, corrupt
@@ -99,15 +98,6 @@ def test_broken_evidence_is_explained_as_far_as_it_goes(data):
     items = items_of(doc)
 
     assert ("fairness", "next") == (items[0]["section"], items[-1]["section"])
-
-
-def test_an_explanation_leaves_the_evidence_as_it_was():
-    doc = document(metrics=GOOD)
-    before = copy.deepcopy(doc)
-
-    items_of(doc)
-
-    assert before == doc
 
 
 def test_a_cheaper_candidates_bars_speak_of_late_recompilations_only_where_there_were_some():

@@ -9,7 +9,7 @@ import pytest
 
 from compilegate.domain.codec import read
 from compilegate.domain.decision import Decision
-from compilegate.report.tables import facts, next_command, runs_csv
+from compilegate.report.tables import next_command, runs_csv
 from compilegate.usecases.reports import read_trial_report
 from tests.report import samples
 from tests.report.browser import plain
@@ -39,17 +39,6 @@ def links(source):
     return re.findall(r'href="(https:[^"]+)"', rendered(source).html)
 
 
-def test_the_first_screen_says_who_when_and_on_what():
-    assert [
-        ("Owner", "ml-platform"),
-        ("Begun", "2026-11-01 02:26 UTC"),
-        ("Machines", "1 x ml.g5.xlarge"),
-        ("Image", "pytorch-training:2.8-gpu"),
-    ] == facts(read_trial_report(on_aws()))
-    ineligible = samples.ineligible()
-    assert ["Begun"] == [name for name, _ in facts(read_trial_report(ineligible))]
-
-
 @pytest.mark.parametrize(
     ("sample", "command"),
     [
@@ -74,14 +63,6 @@ def test_on_aws_records_flag_execution_jobs_and_logs_are_links():
                    "sagemaker/home?region=eu-west-1#/jobs/cg-albert-docs-speed",
                    "cloudwatch/home?"):  # fmt: skip
         assert [place for place in places if place.startswith(begins)], begins
-
-
-def test_on_this_machine_logs_are_a_command_and_nothing_links_to_a_console():
-    source = on_aws()
-    source["context"] |= {"stage": "local", "region": None}
-
-    assert [] == links(source)
-    assert "compilegate local logs job/cg-albert-docs-speed" in rendered(source).html
 
 
 def test_hostile_names_do_not_leave_their_link():
@@ -118,10 +99,3 @@ def test_every_run_is_a_line_of_the_csv():
     }
     assert 'download="albert-docs-m2k4t7xz-runs.csv"' in rendered(source).html
     assert "" == runs_csv(read_trial_report(samples.ineligible()))
-
-
-def test_the_saving_is_named_beside_what_training_costs_in_a_year():
-    saving = samples.promote()["decision"]["saving"]
-    share = saving["usd_per_run"] / saving["usd_per_run_baseline"]
-
-    assert f"{100 * share:.0f}% of the $" in rendered(samples.promote()).html

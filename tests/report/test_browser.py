@@ -99,23 +99,6 @@ def test_hostile_words_do_nothing_in_a_browser(chromium, tmp_path):
     assert 0 == chromium.run(WIDEST)
 
 
-@pytest.mark.parametrize("code", [None, "trial_over_time", "saving_below_trial_cost"])
-def test_a_headline_fits_on_one_line_of_a_desktop_screen(code, chromium, tmp_path):
-    source = samples.promote()
-    if code is None:
-        message = "reasons in their own words, from a judge of a later version, at length"
-        source = samples.ended_by(source, "a_code_of_a_later_judge", message)
-    else:
-        source = samples.ended_by(source, code, "x")
-    chromium.open(saved(rendered(source), tmp_path))
-    lines = (
-        "(() => { const h = document.getElementById('headline');"
-        " return Math.round(h.offsetHeight / parseFloat(getComputedStyle(h).lineHeight)) })()"
-    )
-
-    assert 1 == chromium.run(lines)
-
-
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 @pytest.mark.parametrize("name", ["promote", "scored_per_example", "invalid", "ineligible"])
 def test_axe_finds_nothing_that_keeps_readers_out(name, dark, chromium, tmp_path):

@@ -7,18 +7,15 @@ import pytest
 
 from compilegate.report.charts.figure import (
     Area,
-    Band,
     Bar,
     Interval,
     Label,
     Line,
     Points,
     Rule,
-    arm_style,
     axis,
     points_each,
     round_ticks,
-    smooth,
     thin,
 )
 from compilegate.report.render import charts
@@ -40,10 +37,6 @@ def _of(figure, kind):
     return [mark for mark in figure.marks if isinstance(mark, kind)]
 
 
-def _named(figure):
-    return {mark.name: mark for mark in figure.marks if getattr(mark, "name", "")}
-
-
 @pytest.mark.parametrize("name", sorted(MEASURED))
 def test_every_mark_lies_within_the_axes_of_its_figure(name):
     for chart in _charts(samples.SAMPLES[name]()).values():
@@ -56,34 +49,6 @@ def test_every_mark_lies_within_the_axes_of_its_figure(name):
                 low, high = sorted((y.low, y.high))
                 assert all(low <= value <= high for value in points.y), chart.id
                 assert len(points.x) == len(points.y) == len(points.words)
-
-
-@pytest.mark.parametrize(
-    ("sample", "missing"), [("promote", []), ("stay_off", ["loss", "quality"])]
-)
-def test_a_chart_without_data_says_why(sample, missing):
-    charts_of = _charts(samples.SAMPLES[sample]())
-
-    assert list(charts_of) == ["throughput", "speedup", "loss", "quality", "trace", "cost"]
-    assert [name for name, chart in charts_of.items() if not chart.views] == missing
-    assert all(bool(chart.missing) != bool(chart.views) for chart in charts_of.values())
-
-
-def test_an_ineligible_job_has_no_charts():
-    assert _charts(samples.ineligible()) == {}
-
-
-def test_throughput_bars_are_the_decisions_figures_and_points_are_blocks():
-    source = samples.promote()
-    drawn = _figure(source, "throughput")
-
-    assert [a["samples_per_second"] for a in source["decision"]["arms"]] == [
-        bar.high for bar in _of(drawn, Bar)
-    ]
-    assert [3, 3, 1] == [len(points.x) for points in _of(drawn, Points)]
-    assert [arm["name"] for arm in source["decision"]["arms"]] == [
-        label.text for label in _of(drawn, Label)
-    ]
 
 
 def test_speedups_per_block_and_the_estimate_are_the_judges():
@@ -112,40 +77,6 @@ def test_the_quality_limit_lies_one_margin_beyond_the_reference(sample, margin):
     assert limit.x == pytest.approx(statistics.fmean(baseline) + margin)
 
 
-def test_past_runs_are_a_pale_row_before_the_arms_and_the_difference_is_from_the_reference():
-    source = samples.with_history()
-    drawn = _figure(source, "quality")
-    limit, reference = _of(drawn, Rule)
-    past = _of(drawn, Points)[0]
-    candidate = statistics.fmean(_metrics(source["evidence"]["arms"][1]))
-
-    assert ["past runs", "baseline", "compile"] == [label.text for label in _of(drawn, Label)]
-    assert (source["evidence"]["quality"]["history"], True) == (past.x, past.pale)
-    assert "reference, 3 baseline runs" in _named(drawn)
-    assert limit.x - reference.x == pytest.approx(0.02)
-    assert reference.x - candidate == pytest.approx(source["decision"]["quality"]["estimate"])
-
-
-def test_a_probation_draws_the_production_runs_that_were_compared():
-    source = samples.passed_probation()
-    watched = [r["metric"] for r in source["evidence"]["arms"][1]["runs"]
-               if r["stage"] == "probation"]  # fmt: skip
-
-    assert watched in [points.x for points in _of(_figure(source, "quality"), Points)]
-
-
-@pytest.mark.parametrize(
-    ("sample", "chart", "words"),
-    [
-        ("promote", "speedup", "from 3 short blocks and 3 full runs."),
-        ("passed_probation", "speedup", "from 3 short blocks and 15 full runs."),
-        ("with_history", "quality", "98.5% interval, holds at every look."),
-    ],
-)
-def test_a_chart_says_what_its_figure_rests_on(sample, chart, words):
-    assert _charts(samples.SAMPLES[sample]())[chart].finding.endswith(words)
-
-
 def _metrics(arm):
     return [run["metric"] for run in arm["runs"] if run["stage"] == "quality"]
 
@@ -170,14 +101,6 @@ def test_a_diverged_run_leaves_a_gap_instead_of_breaking_the_chart():
     assert any(None in line.y for line in _of(_figure(source, "loss"), Line) if line.pale)
 
 
-def test_the_compile_phase_is_shaded_up_to_the_last_slow_early_step():
-    source = samples.promote()
-    seconds = source["evidence"]["arms"][1]["runs"][0]["step_seconds"]
-    (band,) = _of(_figure(source, "trace"), Band)
-
-    assert sum(seconds[:1]) < band.high <= sum(seconds[:3]) + 1e-9
-
-
 def test_long_traces_keep_their_spikes_and_say_that_they_are_thinned():
     values = [0.05] * 20_000
     values[12_345] = 3.0
@@ -192,11 +115,6 @@ def test_long_traces_keep_their_spikes_and_say_that_they_are_thinned():
     assert (12_345, 3.0) in points
     assert "at most 240 are drawn" in _charts(source)["trace"].note
     assert [240, 240, 40, 24] == [points_each(series) for series in (0, 16, 100, 10_000)]
-
-
-def test_smoothing_keeps_level_and_length():
-    assert smooth([2.0] * 100) == [2.0] * 100
-    assert smooth([1.0, 2.0]) == [1.0, 2.0]
 
 
 def test_ticks_are_round_few_in_view_and_named_apart():
@@ -221,13 +139,6 @@ def test_an_axis_of_one_value_still_has_a_length():
         assert alone.low < value < alone.high
     for value in (0.0, 5.0, -2.0):  # zeros alone: sums of runs whose metric never differs
         assert axis("x", [value], from_zero=True).low < axis("x", [value], from_zero=True).high
-
-
-def test_arms_differ_in_marker_and_dash_as_well_as_in_colour():
-    styles = [arm_style(index) for index in range(5)]
-
-    assert len({s.symbol for s in styles}) == len({s.dash for s in styles}) == 5
-    assert arm_style(5) == arm_style(1)
 
 
 def test_the_spread_is_shown_in_its_two_parts_where_runs_recorded_outcomes():

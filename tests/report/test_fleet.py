@@ -5,7 +5,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from compilegate.domain.formats import UNKNOWN, money, shown
+from compilegate.domain.formats import UNKNOWN, money
 from compilegate.domain.production.savings import Savings
 from compilegate.domain.production.summaries import Fleet, TimeWindow, WorkloadWeek
 from compilegate.domain.utc import day
@@ -83,42 +83,6 @@ def saving(usd, expected, runs):
     return Savings(runs, runs, 0, 0, priced, round((usd or 0) * 1e6), expected_usd=expected)
 
 
-@pytest.mark.parametrize(
-    ("savings", "saved", "runs", "expected"),
-    [
-        ([saving(100.0, 90.0, 3), saving(320.0, 300.0, 5)], 420.0, "8 runs", 390.0),
-        ([saving(100.0, 90.0, 3), saving(320.0, None, 5)], 420.0, "8 runs", None),
-        ([saving(100.0, 90.0, 3), saving(None, 300.0, 5)], 100.0, "3 runs", None),
-        ([saving(100.0, 90.0, 3), None], 100.0, "3 runs", 90.0),
-        ([saving(-50.0, 0.0, 1)], -50.0, "1 run", 0.0),
-        ([saving(None, 90.0, 3)], None, None, None),
-    ],
-)
-def test_a_sum_is_compared_with_what_the_same_workloads_expected(savings, saved, runs, expected):
-    value, note = cards(
-        *(replace(ON, workload=f"w{n}", savings=one) for n, one in enumerate(savings))
-    )["Saved so far"]
-
-    assert shown(saved, money) == value
-    assert (f"over {runs} of" in note) == (runs is not None)
-    assert ("had expected" in note) == (expected is not None)
-    assert expected is None or note.endswith(f" {money(expected)}")
-
-
-def test_the_cards_count_runs_trials_and_tasks_of_all_workloads():
-    counted = cards(
-        replace(ON, runs={"compile": 3, "baseline": 4}, failed=2, waited=1),
-        WorkloadWeek("a", None, "off", False, runs={"baseline": 1200}, failed=1, waited=4),
-        WorkloadWeek("b", None, "off", False, trial="t1"),
-        WorkloadWeek("c", None, "off", False, approval="t2"),
-    )
-
-    assert "1,207" == counted["Runs in 7 days"][0]
-    assert "3 failed, 5 waited for capacity" == counted["Runs in 7 days"][1]
-    assert "1" == counted["In a trial"][0]
-    assert "3" == counted["Need attention"][0]
-
-
 def test_a_row_has_each_figure_in_its_column():
     (row,) = rows(replace(ON, runs={"compile": 3, "baseline": 4}, failed=0))
     (bare,) = rows(WorkloadWeek("bare", None, "later", False))
@@ -181,23 +145,6 @@ def test_of_thousands_of_workloads_the_page_has_the_most_urgent_and_stays_light(
     assert "4,502 workloads more" in html
     assert len(html) < 400_000
     assert "workloads more" not in page(*quiet[:500])
-
-
-@pytest.mark.parametrize(
-    ("workloads", "headline", "label"),
-    [
-        ([ON, replace(ON, workload="w", failed=1)], "2 of 2 workloads with a candidate on; 1 needs",
-         "Needs attention"),
-        ([ON], "1 of 1 workload with a candidate on; none needs", "In order"),
-        ([WORKLOADS[2], WORKLOADS[3], WORKLOADS[4]], "0 of 3 workloads with a candidate on; 2 need",
-         "Needs attention"),
-    ],
-)  # fmt: skip
-def test_the_headline_counts_what_is_on_and_who_needs_a_person(workloads, headline, label):
-    html = page(*workloads)
-
-    assert headline in html
-    assert f"</svg>{label}</p>" in html
 
 
 def test_without_a_workload_there_is_no_table_and_it_says_so():

@@ -2,11 +2,7 @@
 
 from types import SimpleNamespace
 
-import pytest
-
-from compilegate.domain.formats import duration
 from compilegate.domain.judging.evidence import FullRun
-from compilegate.report.charts.figure import points_each
 from compilegate.report.charts.quality import loss_chart
 
 # Runs of unequal lengths: at 3 of the steps both of the baseline's were measured.
@@ -64,37 +60,6 @@ def test_over_time_each_point_stands_at_its_seconds_and_the_mean_at_theirs():
     ] == drawn
 
 
-def test_the_axes_are_named_and_hold_every_point():
-    steps, time = (view.figure for view in chart(baseline=[FIRST, SECOND], compile=[OURS]).views)
-
-    assert ["optimizer step", "seconds of training"] == [steps.x.title, time.x.title]
-    assert ["loss", "loss"] == [steps.y.title, time.y.title]
-    assert (steps.x.low < 1, 8 < steps.x.high < 9) == (True, True)
-    assert (time.x.low < 0.5, 14 < time.x.high < 15) == (True, True)
-    assert (steps.y.low < 1, 6 < steps.y.high < 7) == (True, True)
-    assert steps.y.grid
-
-
-def test_the_time_is_the_mean_of_what_each_runs_last_step_took():
-    finding = chart(baseline=[FIRST, SECOND], compile=[OURS]).finding
-
-    assert "baseline 12 s, compile 7 s" in finding
-
-
-@pytest.mark.parametrize(
-    ("last", "words"),
-    [([8, 2.0], "baseline 10 s, compile 7 s"), ([8, None, 14.0], "baseline 12 s, compile 7 s")],
-)
-def test_a_run_without_its_last_time_does_not_count(last, words):
-    assert words in chart(baseline=[FIRST, [*SECOND[:2], last]], compile=[OURS]).finding
-
-
-def test_where_one_point_has_no_time_there_is_no_view_over_time():
-    drawn = chart(baseline=[FIRST, [[1, 6.0, 2.0], [2, 4.0], [8, 2.0, 14.0]]], compile=[OURS])
-
-    assert ["Over steps"] == [view.label for view in drawn.views]
-
-
 def test_an_arm_without_any_time_is_not_given_one():
     untimed = [point[:2] for point in OURS]
 
@@ -109,29 +74,3 @@ def test_a_loss_that_was_not_recorded_is_a_gap_and_no_part_of_a_mean():
 
     assert ("", "baseline", [1, 2, 8], [6.0, None, 2.0]) == drawn[1]
     assert ("baseline", "baseline", [1, 8], [5.0, 1.5]) == drawn[2]
-
-
-def test_an_arm_whose_runs_recorded_nothing_leaves_the_others_their_colours():
-    drawn = lines(chart(baseline=[[]], compile=[OURS]))
-
-    assert [("", "first"), ("compile", "first")] == [(name, role) for name, role, *_ in drawn]
-
-
-def test_where_no_run_recorded_a_loss_it_says_so():
-    drawn = chart(baseline=[[]], compile=[[]])
-
-    assert [] == list(drawn.views)
-    assert drawn.missing
-
-
-@pytest.mark.parametrize("runs", [1, 20])
-def test_long_curves_are_thinned_and_keep_their_end(runs):
-    points = points_each(2 * (runs + 1))
-    long = [[step, 1.0 + 1 / step, step / 2] for step in range(1, 10 * points)]
-    drawn = chart(baseline=[long] * runs, compile=[OURS])
-
-    name, _, x, y = lines(drawn)[0]
-    assert points - 1 <= len(x) <= points
-    assert ("", 1, long[-1][0]) == (name, x[0], x[-1])
-    assert (2.0, long[-1][1]) == (y[0], y[-1])
-    assert f"baseline {duration(long[-1][2])}" in drawn.finding

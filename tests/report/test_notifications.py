@@ -3,14 +3,11 @@
 python -m tests.report.test_notifications    writes the snapshot anew
 """
 
-import re
 from pathlib import Path
 
-import pytest
-
-from compilegate.domain.claims import SUBJECT_MAX, decision_notification
+from compilegate.domain.claims import decision_notification
 from compilegate.domain.codec import read
-from compilegate.domain.decision import Decision, Verdict
+from compilegate.domain.decision import Decision
 from compilegate.domain.flag import Flag
 from compilegate.domain.production.summaries import TimeWindow, WorkloadWeek
 from compilegate.domain.reasons import Reason
@@ -109,7 +106,6 @@ def _swept():
     return swept(NAME, stopped_jobs=["j1"], released_locks_of=["e"], owner=OWNER, stage=STAGE)
 
 
-COMMAND = re.compile(r"compilegate (?:digest|flag|report|run|status|train) [^`\n]+")
 # Name, kind and maker of each message.
 MESSAGES = [
     ("decision", "decision", _decision),
@@ -138,31 +134,6 @@ def test_the_texts_are_as_stored():
     hint = "write it anew: python -m tests.report.test_notifications"
 
     assert snapshot() == SNAPSHOT.read_text(encoding="utf-8"), hint
-
-
-@pytest.mark.parametrize("verdict", [*Verdict, None])
-def test_a_revert_and_a_permanent_promotion_are_kinds_of_their_own(verdict):
-    document = {**samples.promote()["decision"], "verdict": verdict}
-    decision = None if verdict is None else read(Decision, document)
-    own = verdict in ("revert", "permanent")
-
-    for kind in (None, "alarm"):
-        message = decision_notification(
-            decision, stage=STAGE, workload=NAME, subject="s", text="t", kind=kind
-        )
-        assert (kind or (verdict if own else "decision")) == message.kind
-
-
-@pytest.mark.parametrize(("name", "kind", "make"), MESSAGES)
-def test_a_message_has_its_kind_its_owner_a_subject_that_fits_and_its_stage(name, kind, make):
-    message = make()
-    commands = [*re.findall(COMMAND, message.text), *filter(None, [message.act])]
-
-    assert (message.kind, message.owner, message.stage) == (kind, OWNER, STAGE)
-    assert message.line.startswith(f"[compilegate {STAGE}] ")
-    assert message.line.isascii()
-    assert len(message.line) <= SUBJECT_MAX
-    assert [command for command in commands if not command.endswith(f" --stage {STAGE}")] == []
 
 
 if __name__ == "__main__":

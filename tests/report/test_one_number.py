@@ -1,6 +1,5 @@
 """One estimate of the whole job: every place shows the same speed-up, time, quality and money."""
 
-import json
 import re
 from dataclasses import replace
 
@@ -10,8 +9,6 @@ from hypothesis import strategies as st
 
 from compilegate.cli.common.outcome import decision_rows
 from compilegate.domain.arithmetic import ratio, ratio_figure
-from compilegate.domain.claims import decision_notification, stated_usd_per_run
-from compilegate.domain.codec import write
 from compilegate.domain.decision import SIGNS, Verdict
 from compilegate.domain.formats import MINUS, money, percent, plural
 from compilegate.report.charts.quality import quality_chart
@@ -21,8 +18,6 @@ from compilegate.report.statements import SCHEDULED, at_length, with_sign
 from compilegate.report.tables import arms_table
 from compilegate.report.words import headline, lede, metric_cards, recommendations
 from compilegate.usecases.reports import read_trial_report
-from compilegate_exports.arm_runs import arm_runs
-from compilegate_exports.openmetrics import openmetrics
 from tests.domain import test_stack
 from tests.domain.evidence_builder import (
     BASE_WALL,
@@ -41,7 +36,6 @@ from tests.domain.workload_strategies import quick, workloads
 from tests.fuzzing import at_most
 from tests.report import samples
 from tests.report.samples import rendered
-from tools.docs.folders import ROOT
 
 RATIO = re.compile(r"(?<![\d.])\d+\.\d{2,3}x")
 DOLLARS = re.compile(rf"{MINUS}?\$[\d,]+(?:\.\d+)?")
@@ -72,11 +66,6 @@ def trial_of(evidence, eligibility=None):
         "decision": decision, "evidence": evidence, "eligibility": eligibility, "plan": None,
         "context": {"stage": "prod", "trial": "t1"},
     })  # fmt: skip
-
-
-def example_probation():
-    """The probation of the documentation, whose difference over all runs lies within the margin."""
-    return trial_of(json.loads((ROOT / "docs/examples/probation.json").read_text("utf-8"))).source
 
 
 def places(trial):
@@ -277,82 +266,6 @@ def test_an_ineligible_workload_has_no_machine_and_no_price_that_is_unknown_besi
     priced = eligibility.economics.annual_training_usd is not None
     for card in cards.values():
         assert not priced or "price" not in card.note.replace("list prices", ""), card
-
-
-@pytest.mark.parametrize(
-    ("slower", "code"), [(1.2, "full_run_unproven"), (1.25, "full_run_disagrees")]
-)
-def test_no_dollars_are_stated_of_a_speed_up_that_whole_jobs_do_not_confirm(slower, code):
-    evidence = document(metrics={name: sample(6, 2.5, 0.001) for name in ("baseline", "compile")})
-    for run in runs(evidence):
-        run["wall_seconds"] *= slower
-    trial = trial_of(evidence)
-    cards = metric_cards(trial)
-    message = message_text(trial, cards)
-    cost = f"{cards[-1].name}: {cards[-1].value}"
-
-    assert code in trial.codes
-    assert (trial.judged.saving.usd_per_year or 0) > 0
-    assert not DOLLARS.findall(" ".join([headline(trial), *lede(trial)]))
-    assert not DOLLARS.findall(message.replace(cost, ""))
-    assert not DOLLARS.findall(dict(decision_rows(trial.decision))["saving"])
-    assert stated_usd_per_run(trial.decision) is None
-
-
-def test_the_readme_shows_one_speed_up_per_workload():
-    demo = (ROOT / "README.md").read_text("utf-8").split("```text\n")[1].partition("```")[0]
-    rows = [row for row in demo.splitlines() if RATIO.search(row)]
-
-    assert [1, 1] == [len(set(RATIO.findall(row))) for row in rows]
-
-
-@pytest.mark.parametrize("name", ["promote", "stay_off", "cheaper_cluster"])
-def test_documents_for_programs_and_the_table_of_arms_agree_with_the_words(name):
-    source = samples.SAMPLES[name]()
-    trial = read_trial_report(source)
-    report = rendered(source)
-    news = decision_notification(
-        trial.decision, stage="prod", workload="w", subject=report.subject, text=report.message
-    )
-    table, speed, saving = arms_table(trial), trial.judged.speedup, trial.judged.saving
-    saved = saving.usd_per_run
-    column = table.columns.index(str(trial.candidate))
-    (price,) = [row[column] for row in table.rows if row[0] == "Price of a production run"]
-
-    assert json.loads(report.json)["decision"]["speedup"] == write(speed)
-    assert news.body()["figures"]["speedup"] == write(speed)
-    assert news.body()["figures"]["claims"] == json.loads(report.json)["claims"]
-    assert ratio(speed.estimate) in report.markdown
-    documented = json.loads(report.json)["decision"]["saving"]
-    assert saved == documented["usd_per_run"]
-    shown = saving.usd_per_run_baseline - saved
-    exposed = re.findall(
-        rf'^compilegate_arm_run_usd{{.*arm="{trial.candidate}"}} (.*)$',
-        openmetrics(trial, trial="t1", at=0), re.MULTILINE,
-    )  # fmt: skip
-    tracked = {run.arm: run.figures["usd_per_run"] for run in arm_runs(trial, trial="t1", at=0)}
-    assert money(shown) == price
-    assert [shown] == [float(one) for one in exposed]
-    assert shown == tracked[str(trial.candidate)]
-
-
-@pytest.mark.parametrize("source", [samples.reverted, example_probation])
-def test_a_confirmed_alarm_names_the_runs_of_each_of_its_two_figures(source):
-    trial = read_trial_report(source())
-    table = arms_table(trial)
-    checked = f"{trial.fall.look.fall.ours:.0f} runs of each arm that checked the alarm"
-    figure = f"Δ {with_sign(trial.fall.delta or 0.0)} in the {checked}"
-    decided = f"(in the runs that checked the alarm|{re.escape(figure)})"
-    every = f"all production runs: Δ {with_sign(trial.judged.quality.delta or 0.0)}"
-    message = message_text(trial, metric_cards(trial)).split("\n\n", 2)[2]
-    said = of_quality(trial) | {"message": message}
-
-    said_so = re.compile(rf"regression[;,]? {decided}.*{re.escape(every)}", re.IGNORECASE)
-    assert not [place for place, text in said.items() if not said_so.search(text)]
-    assert all(figure in said[place] for place in ("report, sentence", "report, card"))
-    assert {f"Mean of {trial.metric}, trial and production", "Full runs, trial and production"} <= {
-        row[0] for row in table.rows
-    }
 
 
 def test_a_gain_that_is_gone_stands_beside_the_estimate_of_all_jobs():

@@ -6,11 +6,8 @@ import pytest
 
 from compilegate.domain.codec import read
 from compilegate.domain.formats import UNKNOWN
-from compilegate.domain.judging.comparison import compare, samples_of
-from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.records.trials import FlagOutcome
-from compilegate.report.tables import canary_table, protocol
-from compilegate.report.words import metric_cards
+from compilegate.report.tables import protocol
 from compilegate.usecases.reports import read_trial_report
 from tests.report import samples
 from tests.report.samples import rendered
@@ -115,18 +112,6 @@ def test_it_says_what_production_was_exposed_to(changes, flag, words):
     assert exposed.endswith(words)
 
 
-def test_every_production_run_is_listed_in_the_order_of_time():
-    table = canary_table(read_trial_report(hybrid()).measured)
-
-    assert [(row[1], row[4]) for row in table.rows] == [
-        ("baseline", "as canary"), ("baseline", "as canary"), ("compile", "as canary"),
-        ("baseline", "as canary"), ("compile", "as canary"),
-    ]  # fmt: skip
-    assert all(row[0].startswith("2026-") for row in table.rows)
-    assert table.title in rendered(hybrid()).html
-    assert not canary_table(read_trial_report(samples.promote()).measured).rows
-
-
 def test_programs_get_the_same_figures():
     document = json.loads(rendered(hybrid()).json)["full_runs"]
 
@@ -135,29 +120,3 @@ def test_programs_get_the_same_figures():
     assert document["extra"]["gpu_hours"] == pytest.approx(0.5)
     assert document["production"]["usd"] == pytest.approx(5 * RATE)
     assert json.loads(rendered(samples.promote()).json)["full_runs"] is None
-
-
-def test_the_reference_is_the_one_that_the_judge_compares_with():
-    source = samples.with_history()
-    evidence = read_evidence(source["evidence"])
-    comparison = compare(samples_of(evidence.candidates[0], evidence))
-    trial = read_trial_report(source)
-    reference = trial.measured and trial.measured.reference
-
-    assert comparison.reference_runs == 3
-    assert "3 baseline runs" == reference.words
-
-
-@pytest.mark.parametrize(
-    ("source", "card", "note"),
-    [
-        (samples.with_history, "Quality", "lower is better; 98.5% interval, holds at every look; "
-         "reference: 3 baseline runs"),
-        (samples.promote, "Cost", "expected about $0.42, cap $20.00"),
-        (samples.cheaper_cluster, "Speed-up", "in dollars, at 0.50 times the price per hour"),
-    ],
-)  # fmt: skip
-def test_a_cards_note_names_what_its_figure_is_compared_with(source, card, note):
-    cards = metric_cards(read_trial_report(source()))
-
-    assert next(one for one in cards if one.name.startswith(card)).note.endswith(note)

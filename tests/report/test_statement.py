@@ -85,14 +85,6 @@ def test_what_is_unknown_is_no_amount_and_adds_nothing_to_the_sums():
     )  # fmt: skip
 
 
-def test_csv_names_what_could_not_be_read_and_has_its_columns_without_any_row():
-    with_rows = statement_csv(document(("b", "ml", BUSY), unread=("x",))).splitlines()
-
-    assert statement_csv(document()).splitlines() == with_rows[:1]
-    assert "2026-11,unread,x," == with_rows[2].rstrip(",") + ","
-    assert with_rows[0].count(",") == with_rows[2].count(",")
-
-
 def test_no_cell_of_a_spreadsheet_is_a_formula():
     made = document(("=1+1", "@sum", BUSY), unread=("+x",))
     rows = list(csv.DictReader(io.StringIO(statement_csv(made))))
@@ -148,29 +140,6 @@ def test_the_page_says_what_its_sums_are_of_and_what_they_lack():
     assert "Not in the sums: 1 trial and 2 runs without a known price" in lacking
     assert "Provisional" in plain(page(("b", "ml", BUSY), at=CLOSED - 1))
     assert "Not in the sums" not in plain(page(("b", None, MonthFigures(saved=Estimate(1, -7)))))
-
-
-def test_the_page_names_whose_it_is_and_the_command_for_every_figure():
-    again = "compilegate statement --month 2026-11 --csv"
-    for owner, whose, option in (
-        (None, "all workloads", ""),
-        ("", "workloads without an owner", " --owner ''"),
-        ("a b", "workloads of a b", " --owner 'a b'"),
-    ):
-        shown = plain(page(("b", owner, BUSY), owner=owner))
-        assert whose in shown
-        assert f"{again}{option} --stage prod" in shown
-
-
-def test_of_thousands_of_workloads_the_page_has_those_of_the_largest_amounts():
-    many = [(f"w{n:05}", "o", MonthFigures(decided=Amount(1, n))) for n in range(1, 5_001)]
-    html = page(*many)
-    listed = [cells[0] for _, cells in Cells(html).rows if cells[0].startswith("w0")]
-
-    assert ["w05000", "w04999"] == listed[:2]
-    assert 500 == len(listed)
-    assert "4,500 workloads more" in html
-    assert len(html) < 400_000
 
 
 def test_hostile_words_are_shown_and_never_run():

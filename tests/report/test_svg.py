@@ -6,7 +6,7 @@ from xml.etree import ElementTree
 import pytest
 
 from compilegate.report.charts.figure import Axis, Figure, Line, Points, Rule, arm_style
-from compilegate.report.charts.svg import draw, legend, text_width
+from compilegate.report.charts.svg import draw, text_width
 from compilegate.report.markup import ASSETS
 
 STYLE = (ASSETS / "style.css").read_text(encoding="utf-8")
@@ -49,20 +49,6 @@ def test_names_above_the_plot_never_touch_each_other_or_the_edge(count):
     assert all(0 <= x and x + wide <= 420 for x, _, wide in boxes)
 
 
-def test_a_name_longer_than_the_picture_is_cut():
-    (text,) = parsed(Figure(UNIT, UNIT, [Rule("limit", x=0.5, name="x" * 500)])).iter("text")
-
-    assert text.text.endswith("…")
-    assert text_width(text.text) <= 420
-
-
-def test_ticks_that_would_touch_go_without_words():
-    crowded = Axis("", 0, 100, [(float(n), f"{n:,} runs") for n in range(101)])
-    drawn = parsed(Figure(crowded, UNIT, []))
-
-    assert 3 <= len([*drawn.iter("text")]) <= 8
-
-
 def test_gaps_break_a_line_and_equal_pixels_are_drawn_once():
     x = [0.0, 0.1, 0.2, 0.3, 0.3000001]
     (path,) = parsed(Figure(UNIT, UNIT, [Line(x, [0.1, None, 0.2, 0.3, 0.3], "first")])).iter(
@@ -71,17 +57,6 @@ def test_gaps_break_a_line_and_equal_pixels_are_drawn_once():
 
     assert 2 == path.get("d").count("M")
     assert 1 == path.get("d").count("L")
-
-
-def test_the_legend_names_each_mark_once():
-    marks = [
-        Line([0, 1], [0, 1], "first", name="one"),
-        Points([0.5], [0.5], "first", "circle", ["x"], name="one"),
-        Rule("limit", y=0.5, name="limit"),
-        Rule("limit", x=0.5, name="stands above"),
-    ]
-
-    assert ["one", "limit"] == [name for _, name in legend(Figure(UNIT, UNIT, marks))]
 
 
 def test_every_role_has_its_colour_in_both_themes():

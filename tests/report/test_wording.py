@@ -13,7 +13,7 @@ from compilegate.domain.records.ledger import Record
 from compilegate.domain.wording import names, sentences
 from compilegate.report.history.timeline import PLAIN, event_row
 from compilegate.report.markup import ASSETS
-from compilegate.report.wording import FILE, say
+from compilegate.report.wording import FILE
 
 REPORT = Path(compilegate.__file__).parent / "report"
 # What the messages of an attempt name.
@@ -115,8 +115,3 @@ def test_every_template_of_a_text_is_used_and_every_one_used_is_there():
     included = set(re.findall(r'include "(\w+)', texts))
 
     assert set(files) == used | included
-
-
-def test_an_unknown_kind_is_no_empty_sentence():
-    with pytest.raises(KeyError, match="longest"):
-        say("messages", "longest")
