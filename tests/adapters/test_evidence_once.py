@@ -49,10 +49,3 @@ def test_an_output_that_was_written_again_does_not_count(s3: Any, how: str) -> N
 def test_an_output_that_was_never_written_is_missing(s3: Any) -> None:
     with pytest.raises(NotFoundError):
         S3Store(s3, "data").fetch(URI)
-
-
-def test_a_bucket_of_the_teams_own_may_keep_versions_as_it_likes(s3: Any) -> None:
-    for body in (b"yesterday", b"today"):
-        s3.put_object(Bucket="team", Key=KEY, Body=body)
-
-    assert b"today" == S3Store(s3, "data").fetch(f"s3://team/{KEY}").stream.read()

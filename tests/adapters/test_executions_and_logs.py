@@ -14,7 +14,7 @@ from botocore.stub import Stubber
 from compilegate.adapters.sagemaker import LOG_GROUP, CloudWatchTrainingLogs, JobLogs
 from compilegate.adapters.state_machines import StepFunctions, StepFunctionsExecutions
 from compilegate.domain.errors import NotFoundError
-from compilegate.domain.production.orphans import FORGOTTEN, NOT_ENDED, ExecutionEnd
+from compilegate.domain.production.orphans import NOT_ENDED
 
 EXECUTION = "arn:aws:states:us-east-1:123456789012:execution:compilegate-prod-evaluate:w-0mabc123"
 
@@ -89,21 +89,6 @@ def test_an_execution_says_how_it_ended(aws, described, expected):
     assert ("w-0mabc123", expected[0] == "SUCCEEDED") == (state.name, state.succeeded)
 
 
-def test_what_ended_badly_has_the_fields_of_its_event_and_what_is_forgotten_no_status(aws):
-    client, moment = boto3.client("stepfunctions"), datetime(2026, 11, 20, tzinfo=UTC)
-    event = {
-        "executionArn": EXECUTION, "status": "FAILED", "input": "{}", "error": "E", "cause": "why",
-    }  # fmt: skip
-    with Stubber(client) as stub:
-        described = {"stateMachineArn": "m" * 9, "startDate": moment, "stopDate": moment}
-        stub.add_response("describe_execution", {**described, **event})
-        stub.add_client_error("describe_execution", "ExecutionDoesNotExist")
-        ended, forgotten = (StepFunctions(client).end_of(EXECUTION) for _ in range(2))
-
-    assert ExecutionEnd("FAILED", int(moment.timestamp()), event) == ended
-    assert FORGOTTEN == forgotten
-
-
 def test_a_retention_is_set_once_and_never_changed(aws):
     logs = boto3.client("logs")
     assert not CloudWatchTrainingLogs(logs, 30).limit_retention()  # no training job has run yet
@@ -142,28 +127,6 @@ def test_an_answer_reaches_the_waiting_state_or_says_that_none_waits() -> None:
         assert not StepFunctions(FakeStepFunctions(code)).send_success("t", {})
     with pytest.raises(ClientError):
         StepFunctions(FakeStepFunctions("AccessDeniedException")).send_success("t", {})
-
-
-def test_a_jobs_lines_are_read_once_each(aws):
-    logs = boto3.client("logs")
-    printed = JobLogs(logs)
-    before = printed.lines("job", None)
-    logs.create_log_group(logGroupName=LOG_GROUP)
-    without_stream = printed.lines("job", None)
-    stream = {"logGroupName": LOG_GROUP, "logStreamName": "job/algo-1-1700000000"}
-    logs.create_log_stream(**stream)
-    now = int(time.time() * 1000)
-    put = lambda *lines: logs.put_log_events(  # noqa: E731 - used twice, two lines long
-        logEvents=[{"timestamp": now, "message": line} for line in lines], **stream
-    )
-
-    put("one", "two")
-    first, token = printed.lines("job", None)
-    put("three")
-    second, _ = printed.lines("job", token)
-
-    assert (((), None), ((), None)) == (before, without_stream)
-    assert (["one", "two"], ["three"]) == (first, second)
 
 
 def test_a_jobs_lines_are_from_the_stream_that_sagemaker_made(aws):

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from botocore.exceptions import NoCredentialsError
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,11 +15,10 @@ from compilegate_facts.refresh import (
     PARTS,
     Answers,
     ask,
-    image_row,
     image_uris,
     price_rows,
 )
-from tests.facts.answers import REGISTRY, StubbedClients, product, quota
+from tests.facts.answers import StubbedClients, product, quota
 
 REGION, DAY = "eu-west-1", "2026-11-21"
 FACTS = load_facts()
@@ -33,23 +31,6 @@ def clients() -> StubbedClients:
 
 def asked(clients: StubbedClients, parts: Sequence[str], region: str = REGION) -> Answers:
     return ask(FACTS, region, clients, parts=parts, day=DAY)
-
-
-def test_a_training_price_is_dated_by_the_list_and_names_its_usage_type() -> None:
-    rows, note = price_rows([product()], REGION)
-
-    expected = {
-        "instance_type": "ml.g5.xlarge", "usd_per_hour": 1.41, "confidence": "list",
-        "region": REGION, "as_of": "2026-11-19",
-        "source": "AWS Price List API, AmazonSageMaker, usage type EU-Train:ml.g5.xlarge",
-    }  # fmt: skip
-    assert ([expected], "") == (rows, note)
-
-
-def test_a_price_without_a_publication_date_has_the_date_of_its_term() -> None:
-    rows, _ = price_rows([product(published=None)], REGION)
-
-    assert ["2026-11-01"] == [row["as_of"] for row in rows]
 
 
 @pytest.mark.parametrize(
@@ -112,19 +93,6 @@ def test_no_shape_of_an_answer_breaks_the_reading_or_becomes_a_price(value: Any)
     assert ([], "") == price_rows([json.dumps(value)], REGION)
 
 
-def test_prices_are_read_page_by_page_at_the_endpoint_of_the_price_list(
-    clients: StubbedClients,
-) -> None:
-    clients.prices([product()], [product("ml.p4d.24xlarge", "21.9600000000")])
-
-    answers = asked(clients, ["prices"])
-
-    rows = {row["instance_type"]: row["usd_per_hour"] for row in answers.rows["prices"]}
-    assert {"ml.g5.xlarge": 1.41, "ml.p4d.24xlarge": 21.96} == rows
-    assert [("pricing", "us-east-1")] == clients.asked
-    clients.done()
-
-
 def test_an_empty_price_list_is_reported_and_changes_nothing(clients: StubbedClients) -> None:
     clients.prices([])
 
@@ -138,52 +106,6 @@ def test_chinas_price_list_is_not_asked(clients: StubbedClients) -> None:
     answers = asked(clients, ["prices"], region="cn-north-1")
 
     assert ([], "yuan" in answers.not_read["prices"]) == (clients.asked, True)
-
-
-def test_an_applied_quota_goes_before_the_default(clients: StubbedClients) -> None:
-    defaults = [quota("ml.g5.xlarge", 0.0), quota("ml.p4d.24xlarge", 0.0)]
-    other = {**quota("ml.g5.xlarge", 7.0), "QuotaName": "ml.g5.xlarge for endpoint usage"}
-    clients.quotas(
-        [*defaults, other], [quota("ml.g5.xlarge", 4.0), quota("ml.g5.xlarge", 8.0, spot=True)]
-    )
-
-    rows = asked(clients, ["quotas"]).rows["quotas"]
-
-    assert [
-        ("ml.g5.xlarge", False, 4), ("ml.g5.xlarge", True, 8), ("ml.p4d.24xlarge", False, 0),
-    ] == [(row["instance_type"], row["spot"], row["instances"]) for row in rows]  # fmt: skip
-    assert [("service-quotas", REGION)] == clients.asked
-    clients.done()
-
-
-def test_every_image_is_looked_up_and_a_missing_one_is_a_finding(clients: StubbedClients) -> None:
-    uris = image_uris(FACTS, REGION)
-    gone = next(uri for uri in uris if "pytorch-trcomp-training:1.13.1" in uri)
-    clients.images(uris, missing=lambda uri: uri == gone)
-
-    answers = asked(clients, ["images"])
-
-    rows = {row["uri"]: row for row in answers.rows["images"]}
-    assert set(uris) == set(rows)
-    assert [gone] == [uri for uri, row in rows.items() if not row["found"]]
-    assert "2026-07-22" == rows[uris[0]]["pushed_at"]
-    assert ({}, [("ecr", REGION)]) == (answers.not_read, clients.asked)
-    clients.done()
-
-
-def test_a_registry_that_refuses_is_left_alone_and_reported(clients: StubbedClients) -> None:
-    uris = image_uris(FACTS, REGION)
-    others = [uri for uri in uris if not uri.startswith(REGISTRY)]
-    clients.refuse("ecr", "describe_images", "AccessDeniedException", "no resource-based policy")
-    clients.images(others)
-
-    answers = asked(clients, ["images"])
-
-    assert others == [row["uri"] for row in answers.rows["images"]]
-    why = answers.not_read[f"images of registry {REGISTRY}"]
-    assert "not by the owner" in why
-    assert "no resource-based policy" in why
-    clients.done()
 
 
 def test_a_repository_that_is_not_known_says_nothing_of_its_images(clients: StubbedClients) -> None:
@@ -208,17 +130,3 @@ def test_one_refusal_leaves_the_other_parts_alone(clients: StubbedClients) -> No
     assert ["quotas"] == list(answers.rows)
     assert "pricing:GetProducts" in answers.not_read["prices"]
     assert any("Throttling" in why for why in answers.not_read.values())
-
-
-def test_missing_credentials_end_the_command() -> None:
-    def no_clients(service: str, region: str) -> Any:
-        raise NoCredentialsError
-
-    with pytest.raises(NoCredentialsError):
-        ask(FACTS, REGION, no_clients, parts=PARTS, day=DAY)
-
-
-def test_an_image_without_a_push_date_says_so() -> None:
-    row = image_row("u", {}, DAY)
-
-    assert (True, None, None) == (row["found"], row["pushed_at"], row["digest"])

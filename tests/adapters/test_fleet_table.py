@@ -9,10 +9,8 @@ import pytest
 
 from compilegate.adapters.stores import DynamoDbFleet
 from compilegate.domain import codec
-from compilegate.domain.fleet.month import Month, MonthFigures
 from compilegate.domain.fleet.row import Row
 from compilegate.ports import FleetTable, RawFleet, Stored
-from tests.adapters.conftest import Asked
 from tests.fakes import MemoryFleet
 
 
@@ -58,39 +56,6 @@ def test_rows_come_by_name_and_say_which_could_not_be_read(raw: RawFleet) -> Non
     assert Stored(None, text(schema=2), newer=True) == table.row("later")
 
 
-@pytest.mark.parametrize(
-    "broken",
-    ["{", "[]", "1", "{}", '{"schema": 1}', '{"schema": "2"}', text(workload="of another")],
-)
-def test_a_damaged_row_is_replaced(broken: str) -> None:
-    table = FleetTable(MemoryFleet({("fleet", "w"): broken}))
-
-    assert Stored(None, broken) == table.row("w")
-    assert table.put(Row("w"), broken)
-
-
-@pytest.mark.parametrize("version", ["schema", "fold"])
-def test_a_row_of_a_newer_release_is_not_read(version: str) -> None:
-    ours, newer = text(of_a_later_release=1), text(**{version: 2})
-
-    assert Stored(Row("w"), ours) == FleetTable(MemoryFleet({("fleet", "w"): ours})).row("w")
-    assert FleetTable(MemoryFleet({("fleet", "w"): newer})).row("w").newer
-
-
-def test_months_of_all_workloads_are_read_by_month(raw: RawFleet) -> None:
-    table = FleetTable(raw)
-    november, december = (
-        Month("w", month, "nlp", 5, MonthFigures()) for month in ("2026-11", "2026-12")
-    )
-    for month in (november, december):
-        assert table.put(month, "")
-        assert not table.put(month, "")
-        assert month == table.month(month.month, "w").item
-
-    assert (november,) == table.months("2026-11").read
-    assert 0 == len(table.rows().read)
-
-
 @pytest.mark.parametrize("entry", [{}, {"entry": {"N": "1"}}])
 def test_an_item_without_text_is_replaced(dynamodb: Any, entry: dict[str, Any]) -> None:
     table = FleetTable(DynamoDbFleet(dynamodb, "ledger"))
@@ -101,21 +66,3 @@ def test_an_item_without_text_is_replaced(dynamodb: Any, entry: dict[str, Any]) 
 
     assert ("w",) == table.rows().damaged
     assert table.put(Row("w"), table.row("w").version)
-
-
-def test_rows_lie_in_all_partitions_by_the_first_digit_of_their_names_digest() -> None:
-    dynamodb = Asked({"Item": {"entry": {"S": "{}"}}, "Items": [{"sk": {"S": "w"}}]})
-    raw = DynamoDbFleet(dynamodb, "t")
-
-    assert ("{}", 16 * [("w", "")]) == (raw.item("fleet", "w"), raw.items("fleet"))
-    (asked, *queries) = dynamodb.requests
-    # sha256("w") begins with 50e721e4.
-    assert asked == ("get_item", {
-        "TableName": "t", "ConsistentRead": True,
-        "Key": {"pk": {"S": "fleet#5"}, "sk": {"S": "w"}},
-    })  # fmt: skip
-    assert sorted(map(str, queries)) == sorted(str(("query", {
-        "TableName": "t", "ProjectionExpression": "sk, entry",
-        "KeyConditionExpression": "pk = :pk",
-        "ExpressionAttributeValues": {":pk": {"S": f"fleet#{shard}"}},
-    })) for shard in "0123456789abcdef")  # fmt: skip

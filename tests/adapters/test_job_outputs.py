@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import tarfile
 import tracemalloc
 from dataclasses import replace
@@ -13,8 +12,7 @@ import pytest
 
 from compilegate.adapters.job_outputs import LONGEST_LINE, read_output, read_steps
 from compilegate.domain.errors import InvalidEvidenceError
-from compilegate.domain.job_output import CURVE_POINTS, JobOutput, quality_run, speed_runs
-from compilegate.domain.judging.evidence import Work
+from compilegate.domain.job_output import CURVE_POINTS, JobOutput, quality_run
 from compilegate.domain.workload.quality import Metric, Quality
 from tests.archives import tarball
 
@@ -32,44 +30,12 @@ def read(body: bytes) -> JobOutput:
     return read_output(io.BytesIO(body), len(body))
 
 
-def test_summaries_and_the_steps_beside_them_are_found() -> None:
-    output = read(
-        tarball(
-            {
-                "./evidence/block-0/compile/summary.json": json.dumps(SUMMARY).encode(),
-                "./evidence/block-0/compile/steps.jsonl": line(1) + line(2),
-                "./model/weights.bin": b"not evidence",
-            }
-        )
-    )
-    name = "evidence/block-0/compile/summary.json"
-
-    assert [name] == list(output.summaries)
-    assert 17 == output.summary(name)["seed"]
-    assert [0.5, 0.5] == output.steps_beside(name).seconds.tolist()
-
-
 def test_a_summary_that_is_broken_or_missing_is_an_error_that_names_it() -> None:
     for body in (b"{", b"[]", b'{"schema": 2}'):
         with pytest.raises(InvalidEvidenceError, match=r"evidence/summary\.json"):
             read(tarball({"evidence/summary.json": body}))
     with pytest.raises(InvalidEvidenceError, match="is missing"):
         read(tarball({})).summary("evidence/summary.json")
-
-
-def test_steps_give_samples_per_step_and_a_curve_with_gaps_up_to_a_line_cut_short() -> None:
-    """Samples are averaged over all steps where any recorded them."""
-    cases = {
-        (line(1), line(2, samples=0), line(3), line(4)): (4, 6.0),
-        (line(1), line(2, samples=None)): (2, 4.0),
-        (line(1, samples=None),): (1, None),
-        (line(1), line(2), b'{"step": 3, "sec'): (2, 8.0),
-    }
-    for lines, expected in cases.items():
-        steps = read_steps(lines)
-        assert expected == (len(steps.seconds), steps.samples_per_step)
-    curve = read_steps([line(1), line(2, loss=None), line(4)]).loss_curve()
-    assert [[1, 1.0, 0.5], [4, 0.25, 1.5]] == curve
 
 
 @pytest.mark.slow
@@ -85,18 +51,6 @@ def test_many_steps_cost_little_memory_and_are_thinned_for_the_chart() -> None:
     assert count == len(steps.seconds)
     assert peak / count < 60
     assert CURVE_POINTS <= len(steps.loss_curve()) <= 2 * CURVE_POINTS
-
-
-def test_what_a_run_started_from_and_ended_with_reaches_the_evidence() -> None:
-    start = {
-        "initial_loss": 2.5, "initial_weights_sha256": "w",
-        "final_weights_sha256": "v", "final_start_sha256": "u",
-    }  # fmt: skip
-    summary = json.dumps({**SUMMARY, **start, "metrics": {"eval_loss": 1.0}}).encode()
-    files = {"evidence/summary.json": summary, "evidence/steps.jsonl": line(1)}
-    run = quality_run(read(tarball(files)), job="j", quality=LOSS)
-
-    assert start == {key: run.record[key] for key in start}
 
 
 @pytest.mark.parametrize("finished", [True, False])
@@ -115,58 +69,6 @@ def test_the_other_metrics_that_are_asked_for_stand_beside_the_first(finished: b
     assert ({"top5": 0.9, **dict.fromkeys(unusable)} if finished else {}) == run.record["metrics"]
     assert {**alone.record, "metrics": run.record["metrics"]} == run.record
     assert [top5, None] == [run.by(one).metric for one in ("top5", "perplexity")]
-
-
-def test_a_run_without_its_metric_says_where_the_line_that_prints_one_is_given() -> None:
-    body = json.dumps({**SUMMARY, "metrics": {}}).encode()
-
-    with pytest.raises(InvalidEvidenceError, match=r"recorded nothing[^$]*metric_patterns"):
-        quality_run(read(tarball({"evidence/summary.json": body})), job="j", quality=LOSS)
-
-
-@pytest.mark.parametrize("key", ["metrics", "compiler", "fingerprint"])
-def test_a_part_of_a_summary_that_is_no_mapping_is_an_error_that_names_it(key: str) -> None:
-    body = json.dumps({**SUMMARY, "metrics": {"eval_loss": 1.0}, key: ["x"]}).encode()
-    segments = ("evidence/cold/compile/summary.json", "evidence/block-0/compile/summary.json")
-
-    with pytest.raises(InvalidEvidenceError, match=key):
-        quality_run(read(tarball({"evidence/summary.json": body})), job="j", quality=LOSS)
-    if key == "compiler":
-        with pytest.raises(InvalidEvidenceError, match=key):
-            list(speed_runs(read(tarball(dict.fromkeys(segments, body))), job="j"))
-
-
-@pytest.mark.parametrize("key", ["equivalence", "numerics"])
-def test_the_check_of_an_arm_is_in_each_of_its_segments(key: str) -> None:
-    check = {"schema": 1, "weights": "first"}
-    names = [f"evidence/{folder}/{arm}" for folder in ("cold", "block-0") for arm in "ab"]
-    files = {f"{name}/summary.json": json.dumps(SUMMARY).encode() for name in names}
-    files["evidence/cold/b/summary.json"] = json.dumps({**SUMMARY, key: check}).encode()
-    runs = dict(speed_runs(read(tarball(files)), job="j"))
-
-    assert (False, check) == (key in runs["a"].record, runs["b"].record[key])
-
-
-@pytest.mark.parametrize("check", [{"schema": 1, "weights": "last"}, None, ["broken"]])
-def test_the_check_of_a_full_run_is_in_its_record(check: object) -> None:
-    summary = {**SUMMARY, "metrics": {"eval_loss": 1.0}, "equivalence": check}
-    body = tarball({"evidence/summary.json": json.dumps(summary).encode()})
-    run = quality_run(read(body), job="j", quality=LOSS)
-
-    assert (check if isinstance(check, dict) else None) == run.record.get("equivalence")
-
-
-def test_an_output_is_gone_through_without_being_held_in_memory() -> None:
-    """A team's script may leave its checkpoints beside the evidence."""
-    large = os.urandom(16 * 2**20)
-    body = tarball({"checkpoint.bin": large, "evidence/summary.json": json.dumps(SUMMARY).encode()})
-    tracemalloc.start()
-    output = read(body)
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-
-    assert SUMMARY == output.summary("evidence/summary.json")
-    assert peak < 2**20
 
 
 def test_a_line_without_end_ends_the_steps_and_a_link_is_passed_over() -> None:
@@ -223,21 +125,6 @@ def test_outcomes_of_the_workloads_metric_are_kept_and_broken_ones_are_absent(
 
     assert kept == run.record.get("outcomes")
     assert 0.5 == run.metric
-
-
-def test_a_full_runs_work_is_what_its_lines_add_up_to() -> None:
-    lines = [
-        line(1, samples=4, tokens=100),
-        line(11, steps=10, samples=8, tokens=None),
-        line(12, samples=None, tokens=300),
-    ]
-    summary = json.dumps({**SUMMARY, "metrics": {"eval_loss": 2.0}}).encode()
-    files = {"evidence/summary.json": summary, "evidence/steps.jsonl": b"".join(lines)}
-    run = quality_run(read(tarball(files)), job="j", quality=LOSS)
-    without = quality_run(read(tarball({"evidence/summary.json": summary})), job="j", quality=LOSS)
-
-    assert run.work == Work(12, 6.0, 7.0, pytest.approx(400 / 12))
-    assert without.work == Work(0, 0.0, None, None)
 
 
 def test_the_figures_that_these_tests_go_by() -> None:

@@ -22,13 +22,6 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_file_and_its_folders_are_written_and_replaced(file: Path) -> None:
-    write_whole(file, b"new")
-
-    assert b"new" == file.read_bytes()
-    assert [file] == list(file.parent.iterdir())
-
-
 @pytest.mark.parametrize("at", ["write_bytes", "replace", "mkdir"])
 def test_on_a_full_disk_the_old_file_stays_and_nothing_else(
     file: Path, at: str, monkeypatch: pytest.MonkeyPatch

@@ -66,18 +66,6 @@ def test_a_schedule_is_replaced_and_removed_as_often_as_asked(scheduler: Any) ->
     assert not schedules(scheduler).switch("bert-docs", on=True)
 
 
-@pytest.mark.parametrize(
-    ("expression", "mode"),
-    [("rate(1 minute)", "OFF"), ("rate(30 minutes)", "OFF"), ("rate(7 days)", "FLEXIBLE")],
-)
-def test_what_comes_every_few_minutes_keeps_its_moment(
-    scheduler: Any, expression: str, mode: str
-) -> None:
-    schedules(scheduler).put("bert-docs", expression)
-
-    assert mode == stored(scheduler)["FlexibleTimeWindow"]["Mode"]
-
-
 class Refusing:
     """A Scheduler that refuses everything with one code."""
 
@@ -101,12 +89,6 @@ def test_what_the_service_refuses_is_not_taken_for_done() -> None:
                 ask("bert-docs", *more)
     with pytest.raises(ClientError, match="ResourceNotFoundException"):
         schedules(Refusing("ResourceNotFoundException")).put("bert-docs", NIGHTLY)
-
-
-def test_another_machine_or_role_is_another_target(scheduler: Any) -> None:
-    other = EventBridgeSchedules(scheduler, group=GROUP, machine=MACHINE, role=f"{ROLE}-2")
-
-    assert schedules(scheduler).target != other.target
 
 
 NOW = 1_800_000_000.0  # 2027-01-15 08:00:00 UTC

@@ -149,20 +149,6 @@ def test_a_slow_listing_is_cut_off_and_what_it_has_not_reached_is_unknown(
     assert "cut off" in caplog.text
 
 
-def test_a_warm_function_sees_a_quota_that_has_changed() -> None:
-    account, clock = Account(applied={"L-1": (XLARGE, 1.0)}, listed={SPOT: 1.0}), Clock()
-    quotas = ServiceQuotas(account, lambda: {("ml.g5.xlarge", False): "L-1"}, seconds=clock)
-
-    def read() -> list[int | None]:
-        return [quotas.training_instances("ml.g5.xlarge", spot=spot) for spot in (False, True)]
-
-    before = read()
-    account.applied["L-1"], account.listed[SPOT] = (XLARGE, 8.0), 8.0
-    clock.now += LISTING_SECONDS + 1
-
-    assert ([1, 1], [8, 8]) == (before, read())
-
-
 def test_a_client_is_made_once_and_not_before_its_first_call(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

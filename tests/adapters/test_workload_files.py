@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -222,32 +220,6 @@ def test_what_the_disk_refuses_is_reported_like_any_other_mistake(
 
     (error,) = errors(file)
     assert error.problem.startswith("contains a path that cannot be read")
-
-
-def test_the_example_that_an_error_names_is_there(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    checkout = Path(__file__).parents[2]
-    for folder, place in ((checkout, Path()), (tmp_path, checkout)):
-        monkeypatch.chdir(folder)
-        named = re.search(r"such as (\S+\.yaml)", errors(Path("none.yaml"))[0].fix)
-
-        assert named is not None
-        assert place / "workloads" / "article-bert.yaml" == Path(named[1])
-        assert Path(named[1]).is_file()
-
-
-@pytest.mark.parametrize(
-    "encode", [lambda text: b"\xef\xbb\xbf" + text, lambda text: text.replace(b"\n", b"\r\n")]
-)
-def test_a_byte_order_mark_and_windows_line_ends_change_nothing(
-    encode: Callable[[bytes], bytes], tmp_path: Path
-) -> None:
-    file = write_project(tmp_path)
-    before = read_workload(file)
-    file.write_bytes(encode(file.read_bytes()))
-
-    assert before == read_workload(file)
 
 
 def test_a_source_folder_that_the_toolkit_would_install_is_refused(tmp_path: Path) -> None:

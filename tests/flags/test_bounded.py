@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import logging
-import math
 import socket
 import socketserver
 import threading
@@ -22,7 +21,7 @@ from botocore.config import Config
 
 from compilegate.domain import naming
 from compilegate.domain.flag import Flag
-from compilegate.flags import bounded, estimator_arguments, may_release, reading, resolve
+from compilegate.flags import bounded, may_release, reading, resolve
 from compilegate.flags.backoff import Backoff
 from tests.flags.ssm import ON, FakeSsm
 
@@ -257,18 +256,6 @@ def test_threads_that_wait_for_another_ones_answer_wait_no_longer_than_they_may(
     assert resolve("bert-docs", client=client)  # what the first was waiting for
 
 
-def test_credentials_that_never_come_hold_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
-    go = threading.Event()
-    monkeypatch.setattr(reading, "client_of", lambda _: go.wait(20) and FakeSsm(ON.to_json()))
-    began = time.monotonic()
-
-    job = estimator_arguments("bert-docs", hyperparameters={"epochs": 3})
-
-    assert time.monotonic() - began < DEADLINE + 0.4
-    assert {"epochs": 3} == job["hyperparameters"]
-    go.set()
-
-
 def test_a_thread_that_cannot_be_started_is_the_baseline(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(_: threading.Thread) -> None:
         raise RuntimeError("can't start new thread")
@@ -297,11 +284,6 @@ def test_the_environment_sets_the_time(
         if (one.name, one.levelno) == ("compilegate.flags", logging.WARNING)
     ]  # fmt: skip
     assert (1 if text and seconds == 5.0 else 0) == len(warned)
-
-
-@pytest.mark.parametrize(("asked", "most"), [(0.0, DEADLINE), (600.0, 600.0), (math.inf, 3600.0)])
-def test_a_caller_may_wait_longer_for_a_busy_service(asked: float, most: float) -> None:
-    assert (Backoff(seconds=asked), most) == bounded.bounds(Backoff(seconds=asked))
 
 
 class Sends:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,7 +13,7 @@ from compilegate.domain.compilers import MODES, NAMES
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.production import job
 from compilegate.domain.workload import model, names
-from compilegate.flags import document, overlay
+from compilegate.flags import document
 
 SOUND: list[tuple[str, Any]] = [
     *(("compiler", name) for name in NAMES),
@@ -121,18 +120,6 @@ def test_what_no_trial_has_tried_is_refused(key: str, value: Any) -> None:
         document.check_overrides({key: value})
 
 
-@pytest.mark.parametrize("state", ["off", "reverted"])
-def test_a_flag_that_is_on_in_a_state_that_is_off_is_refused(state: str) -> None:
-    with pytest.raises(document.UnreadableFlagError, match=rf"flag\.state .*{state}.* Fix: "):
-        document.read(json.dumps({**ON, "state": state}))
-
-
-def test_a_refusal_names_the_field() -> None:
-    for key in ("schema", "enabled", "state", "candidate", "overrides", "decision_id"):
-        with pytest.raises(document.UnreadableFlagError, match=rf"^flag\.{key} is nothing"):
-            document.read(json.dumps({**ON, key: [1]}))
-
-
 @pytest.mark.parametrize(
     "twice",
     ['"enabled": false, "enabled": true', '"overrides": {"batch_size": 1, "batch_size": 2}'],
@@ -146,32 +133,3 @@ def test_a_key_that_is_written_twice_is_refused(twice: str) -> None:
 def test_a_number_that_is_not_json_is_refused_wherever_it_is() -> None:
     with pytest.raises(document.UnreadableFlagError, match=r"is not JSON. Fix: "):
         document.read(json.dumps({**ON, "new": [float("nan")]}))
-
-
-def test_a_refusal_shows_the_beginning_of_a_long_value() -> None:
-    with pytest.raises(document.UnreadableFlagError) as refused:
-        document.check_overrides({"image": ["x" * 1000]})
-    with pytest.raises(document.UnreadableFlagError) as unread:
-        document.read(json.dumps({**ON, "state": "x" * 1000}))
-
-    assert 110 < str(refused.value).count("x") < 130
-    assert 110 < str(unread.value).count("x") < 130
-
-
-def test_the_words_are_the_deployment_s() -> None:
-    assert (model.PRECISIONS, model.DISTRIBUTIONS, model.BASELINE, names.PARTITIONING) == (
-        document.PRECISIONS, document.DISTRIBUTIONS, document.BASELINE, overlay.PARTITIONING,
-    )  # fmt: skip
-    assert (deployed.STATES, deployed.NEVER_ON) == (document.STATES, document.NEVER_ON)
-    assert set(names.OWN_HYPERPARAMETERS) == set(document.OWN_HYPERPARAMETERS)
-    assert set(deployed.OVERRIDE_KEYS) <= set(document._CHECKS)
-    assert set(job._KEYS) == set(document._CHECKS)
-
-
-def test_a_flag_that_names_a_bundle_is_read_as_one_without():
-    bundle = deployed.CompileBundle(f"compile-cache/x/bundles/{'a' * 64}.json", "a" * 64)
-    plain = deployed.Flag(True, "probation", "compile", {"compiler": "torch_compile"}, "d1")
-    named = replace(plain, compile_bundle=bundle)
-
-    assert "compile_bundle" in json.loads(named.to_json())
-    assert document.read(plain.to_json()) == document.read(named.to_json())

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.flags.forms import ESTIMATOR, FORMS, FRAMEWORK, IMAGE, REQUEST, warned
+from tests.flags.forms import FORMS, FRAMEWORK, IMAGE, REQUEST, warned
 from tests.flags.ssm import promoted
 
 HERE = Path(__file__).parent
@@ -58,16 +58,6 @@ def test_machines_are_named_where_the_job_names_none(
     machines = followed[place] if place else followed
     assert {"ml.p4d.24xlarge", 2} == {machines[key] for key in keys}
     assert "sagemaker_instance_type" not in form.hyperparameters(followed)
-
-
-@pytest.mark.parametrize("name", FORMS)
-def test_another_framework_is_applied_where_the_image_alone_says_it(name: str) -> None:
-    form = FORMS[name]
-    job = form.asked(promoted(framework=FRAMEWORK, image=IMAGE))
-
-    assert IMAGE in json.dumps(form.without_marks(job))
-    assert "framework" not in job
-    assert "compile" == form.tags(job)["compilegate:arm"]
 
 
 def test_machines_and_image_follow_the_flag() -> None:
@@ -129,15 +119,6 @@ def test_a_job_that_cannot_carry_the_flag_trains_the_baseline_and_says_why(
     assert why in said
 
 
-@pytest.mark.parametrize("version", VERSIONS)
-def test_a_flag_of_the_job_s_own_framework_is_applied_whatever_version_it_names(
-    version: str,
-) -> None:
-    job = FORMS["sdk v2"].asked(promoted(compiler="torch_compile"), **{version: "2.1"})
-
-    assert "torch_compile" == job["hyperparameters"]["compiler"]
-
-
 class OfTheSdk:
     """As the SDK's own settings: fields are attributes, a copy has other values."""
 
@@ -158,27 +139,6 @@ def test_the_sdk_s_own_objects_are_copied_with_the_changes() -> None:
     assert ("ml.g5.2xlarge", "train.py") == (compute.instance_type, source.entry_script)
     assert {**vars(compute), "instance_type": "ml.p4d.24xlarge"} == vars(job["compute"])
     assert {**vars(source), "entry_script": "ported.py"} == vars(job["source_code"])
-
-
-@pytest.mark.parametrize(
-    ("distribution", "expected"),
-    [
-        ("torch_distributed", {"torch_distributed": {"enabled": True}}),
-        ("smddp", {"smdistributed": {"dataparallel": {"enabled": True}}}),
-        ("pytorchddp", {"pytorchddp": {"enabled": True}}),
-        ("pytorchxla", {"pytorchxla": {"enabled": True}}),
-        ("none", None),
-    ],
-)
-def test_an_estimator_is_launched_as_the_flag_says(distribution: str, expected: Any) -> None:
-    form = FORMS["sdk v2"]
-    job = form.asked(promoted(distribution=distribution), distribution={"mpi": {"enabled": True}})
-
-    values = {**ESTIMATOR["hyperparameters"], "arm": "compile"}
-    launched = {"distribution": expected} if expected else {}
-    assert {**form.without_marks(ESTIMATOR), "hyperparameters": values, **launched} == (
-        form.without_marks(job)
-    )
 
 
 def test_a_distribution_that_is_changed_later_changes_no_other_job() -> None:
@@ -224,11 +184,3 @@ def test_tags_may_be_a_mapping_as_newer_releases_of_the_sdk_take_them() -> None:
     job = FORMS["sdk v2"].asked(promoted(compiler="torch_compile"), tags={"team": "nlp"})
 
     assert "nlp" == FORMS["sdk v2"].tags(job)["team"]
-
-
-def test_a_job_asked_for_in_several_forms_reads_the_flag_once() -> None:
-    client = promoted(compiler="torch_compile")
-    for form in FORMS.values():
-        form.asked(client)
-
-    assert 1 == len(client.asked)

@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
-from compilegate.domain import naming
 from compilegate.domain.argument_text import encoded
 from compilegate.flags import pipeline_values
-from tests.flags.ssm import FakeSsm, promoted, refusal
+from tests.flags.ssm import promoted
 
 TODAY = {
     "compiler": "none", "batch_size": 32, "learning_rate": 5e-5, "instance_type": "ml.g5.xlarge",
@@ -24,25 +23,6 @@ BASELINE = {
 def asked(client: Any, **changes: Any) -> dict[str, Any]:
     arguments = {"values": TODAY, **changes}
     return pipeline_values("bert-docs", client=client, **arguments)
-
-
-def test_what_the_flag_sets_takes_the_place_of_todays_values() -> None:
-    client = promoted(compiler="torch_compile", batch_size=48, instance_type="ml.p4d.24xlarge")
-
-    assert {
-        **BASELINE, "compiler": '"torch_compile"', "batch_size": "48",
-        "instance_type": "ml.p4d.24xlarge", "arm": "compile",
-    } == asked(client)  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    "answer",
-    ['{"schema": 1, "enabled": false, "state": "off"}', "not JSON", refusal("AccessDenied"),
-     refusal("ParameterNotFound"), OSError("no way there")],
-    ids=str,
-)  # fmt: skip
-def test_without_a_flag_to_follow_they_are_todays(answer: Any) -> None:
-    assert BASELINE == asked(FakeSsm(answer))
 
 
 @pytest.mark.parametrize(
@@ -90,29 +70,3 @@ def test_a_name_that_looks_like_one_of_ours_is_not_followed_unasked(
 
     assert {"bs": "32", "arm": "baseline"} == today
     assert "pass names={'batch_size': 'bs'}" in caplog.text
-
-
-def test_machines_and_image_are_none_of_the_hundred_hyperparameters() -> None:
-    values = {**TODAY, "image": "own:1", **{f"h{number}": number for number in range(96)}}
-    followed = asked(promoted(batch_size=48, image="own:2"), values=values)
-
-    assert ("compile", "own:2", "48") == tuple(
-        followed[key] for key in ("arm", "image", "batch_size")
-    )
-    assert "baseline" == asked(promoted(batch_size=48), values={**values, "more": 1})["arm"]
-
-
-@pytest.mark.parametrize(("stage", "place"), [("dev", "dev"), (None, "prod")])
-def test_the_flag_is_that_of_the_workload_and_the_stage(stage: str | None, place: str) -> None:
-    client = promoted(batch_size=48)
-    asked(client, stage=stage, entry_point="train.py")
-
-    assert [naming.flag_parameter(place, "bert-docs")] == client.asked
-
-
-def test_names_of_a_job_s_other_parts_are_hyperparameters_like_any() -> None:
-    values = {"tags": 1, "environment": 2, "batch_size": 32}
-
-    assert {"tags": "1", "environment": "2", "batch_size": "48", "arm": "compile"} == asked(
-        promoted(batch_size=48), values=values
-    )

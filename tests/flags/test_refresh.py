@@ -41,18 +41,6 @@ def test_one_job_in_so_many_is_a_baseline_of_the_same_decision() -> None:
 
 
 @pytest.mark.parametrize(
-    ("state", "chance", "arm"),
-    [
-        ("probation", 0.166, "baseline"), ("probation", 1 / 6, "compile"),
-        # After it every job follows; a stale flag that stayed on is watched like a probation.
-        ("permanent", 0.0, "compile"), ("stale", 0.0, "baseline"),
-    ],
-)  # fmt: skip
-def test_that_is_one_in_six_while_the_flag_is_watched(state: str, chance: float, arm: str) -> None:
-    assert arm == tags(state, lambda: chance)["arm"]
-
-
-@pytest.mark.parametrize(
     ("share", "chance", "arm"),
     [
         (0.04, 0.039, "baseline"), (0.04, 0.04, "compile"), (1.0, 0.999, "baseline"),

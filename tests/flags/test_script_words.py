@@ -7,25 +7,8 @@ from typing import Any
 
 import pytest
 
-from compilegate.domain.argument_text import encoded
 from tests.flags.forms import FORMS, warned
 from tests.flags.ssm import FakeSsm, promoted
-
-ENTRY = {
-    "sdk v2": {"entry_point": "launch.py"},
-    "sdk v3": {"source_code": {"source_dir": "src", "entry_script": "launch.py"}},
-    "request": {"HyperParameters": {"sagemaker_program": '"launch.py"'}},
-}
-
-
-@pytest.mark.parametrize("kind", FORMS)
-def test_the_launcher_gets_a_flag_s_text_in_words_that_survive_a_shell(kind: str) -> None:
-    patterns = '{"eval_loss": "val loss ([0-9.]+)"}'
-    client = promoted(hyperparameters={"metric_patterns": patterns, "epochs": 5})
-    values = FORMS[kind].hyperparameters(FORMS[kind].asked(client, **ENTRY[kind]))
-
-    assert encoded(patterns) == values["metric_patterns"]
-    assert 5 == values["epochs"]
 
 
 @pytest.mark.parametrize("kind", FORMS)

@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-import functools
-import json
-
 import pytest
 
-from compilegate.domain.flag import Flag
-from compilegate.flags.overlay import CannotCarryError, hyperparameters
-from compilegate.flags.reading import Choice
-from tests.flags.forms import ESTIMATOR, FORMS, IMAGE, REQUEST, Form, warned
+from tests.flags.forms import FORMS, IMAGE, Form, warned
 from tests.flags.ssm import FakeSsm, promoted, refusal
 
 
@@ -33,34 +27,6 @@ def test_the_script_gets_what_the_flag_says_beside_its_own_values(form: Form) ->
         "precision": "bf16",
     }  # fmt: skip
     assert expected == {key: values[key] for key in values if not key.startswith("sagemaker_")}
-
-
-@pytest.mark.parametrize("decision", ["d1", None])
-def test_the_run_is_found_again_by_its_tags_and_the_team_s_stay(
-    form: Form, decision: str | None
-) -> None:
-    """A tag of ours that the team has set, in a copy of a job's settings, counts no more."""
-    flag = Flag(True, "permanent", "compile", {"compiler": "torch_compile"}, decision)
-    job = form.asked(
-        FakeSsm(flag.to_json()),
-        **form.tagged({"compilegate:arm": "baseline", "team": "nlp", "empty": ""}),
-    )
-
-    assert {
-        "team": "nlp", "empty": "", "compilegate:workload": "bert-docs",
-        "compilegate:stage": "team", "compilegate:deployment": "prod",
-        "compilegate:arm": "compile", **({"compilegate:decision": "d1"} if decision else {}),
-    } == form.tags(job)  # fmt: skip
-
-
-def test_the_script_in_the_job_gets_its_arm_by_a_variable(form: Form) -> None:
-    """So that its own resolve() asks nobody and cannot disagree with the tags."""
-    variables = form.variables(form.asked(promoted(compiler="torch_compile")))
-
-    expected = {"A": "1", "COMPILEGATE_ARM": "compile", "COMPILEGATE_STAGE": "prod"}
-    image = variables.pop("COMPILEGATE_IMAGE", None)
-    assert expected == variables
-    assert (None if form.job is ESTIMATOR else "own:1") == image
 
 
 @pytest.mark.parametrize(
@@ -91,50 +57,6 @@ def test_otherwise_the_job_is_today_s_and_a_baseline_run_is_recorded(
     assert "baseline" == form.variables(job)["COMPILEGATE_ARM"]
 
 
-def test_what_was_passed_in_is_not_changed(form: Form) -> None:
-    before = json.dumps(form.job, sort_keys=True)
-    form.asked(promoted(compiler="torch_compile", batch_size=48, instance_count=2))
-
-    assert before == json.dumps(form.job, sort_keys=True)
-
-
-def test_a_hyperparameter_that_may_be_the_same_under_another_name_is_not_guessed(
-    form: Form, caplog: pytest.LogCaptureFixture
-) -> None:
-    key = "HyperParameters" if form.job is REQUEST else "hyperparameters"
-    own = {key: {"per_device_train_batch_size": "32"}}
-    client = promoted(batch_size=48)
-
-    refused = form.hyperparameters(form.asked(client, **own))
-    renamed = form.hyperparameters(
-        form.asked(client, names={"batch_size": "per_device_train_batch_size"}, **own)
-    )
-
-    assert "arm" not in refused
-    assert "pass names={'batch_size': 'per_device_train_batch_size'}" in warned(caplog)
-    assert {"per_device_train_batch_size": 48, "arm": "compile"} == renamed
-
-
-@pytest.mark.parametrize(
-    ("key", "alias"),
-    [("batch_size", alias) for alias in (
-        "per_device_train_batch_size", "train_batch_size", "batch-size", "train-batch-size", "bs",
-    )] + [("learning_rate", alias) for alias in ("lr", "learning-rate")],
-)  # fmt: skip
-def test_a_script_s_other_name_for_ours_is_known(key: str, alias: str) -> None:
-    choice = Choice("compile", {key: 2, "precision": "bf16"})
-    asked = functools.partial(hyperparameters, choice=choice, script="train.py")
-
-    with pytest.raises(CannotCarryError, match=f"hyperparameter {alias} looks like {key}:"):
-        asked({alias: 1}, names={})
-    assert {"arm": "compile", "precision": "bf16", alias: 2} == asked(
-        {alias: 1}, names={key: alias}
-    )
-    assert {"arm": "compile", "precision": "bf16", alias: 1, key: 2} == asked(
-        {alias: 1, key: 1}, names={}
-    )
-
-
 @pytest.mark.parametrize(("own", "arm"), [(97, "compile"), (98, None)])
 def test_more_variables_than_a_job_may_have_leave_the_job_as_it_was(
     own: int, arm: str | None
@@ -162,15 +84,3 @@ def test_more_tags_than_a_job_may_have_leave_the_job_as_it_was(
     assert [50, 50, 47] == [len(form.tags(one)) for one in job.values()]
     assert {**form.job, **of_team[47]} == job[47]
     assert "its run will not be recorded" in warned(caplog)
-
-
-def test_too_many_hyperparameters_are_a_baseline_run(form: Form) -> None:
-    key = "HyperParameters" if form.job is REQUEST else "hyperparameters"
-    most, many = ({key: {f"h{number}": "1" for number in range(count)}} for count in (98, 99))
-    fits, job = (form.asked(promoted(compiler="torch_compile"), **own) for own in (most, many))
-
-    assert 100 == len(fits[key])
-    assert many[key] == job[key]
-    assert ("compile", "baseline") == tuple(
-        form.tags(one)["compilegate:arm"] for one in (fits, job)
-    )
