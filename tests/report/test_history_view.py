@@ -8,6 +8,9 @@ from compilegate.domain.formats import money
 from compilegate.domain.reasons import Reason
 from compilegate.domain.records.production import RegistrationChange, Review
 from compilegate.domain.records.trials import TrialDecided
+from compilegate.report.charts.figure import Points
+from compilegate.report.charts.svg import draw
+from compilegate.report.history.charts import bands, charts
 from compilegate.report.history.render import headline, label, lede, metric_cards
 from tests.domain.production.run_builder import BEGIN, DAY, production_run
 from tests.report.histories import ON, REVERTED, WORKLOAD, flag, view_of
@@ -142,3 +145,29 @@ def test_what_was_saved_is_shown_with_its_interval():
     low, high = view.savings.interval_usd
     assert low < (view.savings.saved_usd or 0) < high
     assert f"{money(low)} to {money(high)} with 90 % confidence" in card.note
+
+
+def lived():
+    """Two runs before the promotion, four under it, two after the revert."""
+    arms = ["baseline"] * 2 + ["compile"] * 4 + ["baseline"] * 2
+    runs = [production_run(number, arm) for number, arm in enumerate(arms, 1)]
+    return view_of(runs, flag(1, 2, ON), flag(2, 6, REVERTED, by="train", action="revert"))
+
+
+def test_the_flag_lies_behind_the_runs_that_read_it():
+    assert [(2.5, 6.5, "first"), (6.5, 8.5, "limit")] == [
+        (band.low, band.high, band.role) for band in bands(lived())
+    ]
+
+
+def test_before_the_first_run_there_is_nothing_to_draw():
+    assert [] == charts(view_of([]), [])
+
+
+def test_a_text_that_a_team_wrote_is_no_markup_in_a_chart():
+    view = view_of([production_run(1, "<b>arm</b>", metric=1.0)])
+    (quality, *_) = charts(view, [])
+
+    figure = quality.views[0].figure
+    assert "<b>arm</b>" in {mark.name for mark in figure.marks if isinstance(mark, Points)}
+    assert "<b>" not in draw(figure, "")

@@ -57,9 +57,8 @@ def test_a_failure_is_told_with_what_the_job_said_and_what_helps(fail, arm, code
 @pytest.mark.parametrize("code", ["speedup_proven", "full_run_disagrees"])
 @pytest.mark.parametrize(
     "changes",
-    [{"full_runs": 0}, {"predicted": None}, {"lower_bound": None}, None, {"verdict": "promote"},
-     {"arm": "other"}],
-)  # fmt: skip
+    [{"full_runs": 0}, {"predicted": None}, {"lower_bound": None}, {"verdict": "promote"}],
+)
 def test_the_blocks_figure_is_as_recorded_where_a_part_of_the_sentence_is_unknown(code, changes):
     evidence = document(metrics={name: sample(6, 2.5, 0.001) for name in ("baseline", "compile")})
     for run in runs(evidence):
@@ -68,12 +67,8 @@ def test_the_blocks_figure_is_as_recorded_where_a_part_of_the_sentence_is_unknow
     speed = trial.judged.speedup
     recorded = Reason(code, "as recorded", "compile")
     judged = replace(trial.judged, reasons=(recorded,), speedup=speed)
-    if changes is None:
-        judged = replace(judged, speedup=None)
-    elif "verdict" in changes:
+    if "verdict" in changes:
         judged = replace(judged, verdict=Verdict(changes["verdict"]))
-    elif "arm" in changes:
-        judged = replace(judged, reasons=(replace(recorded, arm="other"),))
     else:
         judged = replace(judged, speedup=replace(speed, **changes))
 

@@ -81,25 +81,17 @@ def still_running(services: Any) -> list[str]:
     return [run for run in ROUND if job_of(run) in running]
 
 
-def goes_on_with(candidate: str, why: str = "quality_worse") -> Decision:
-    """The judge asks for full runs of this candidate; of the other one it says why not."""
-    asked = asks_full_runs(f"{candidate} 19", candidate=candidate)
-    return given_up(asked, why) if candidate != "compile" else asked
-
-
-def given_up(asked: Decision, why: str) -> Decision:
+def goes_on_with_the_other(why: str) -> Decision:
+    """The judge asks for full runs of the second candidate; of the first it says why not."""
+    asked = asks_full_runs("compile-b48 19", candidate="compile-b48")
     reason = Reason(why, "said why", arm="compile")
     return dataclasses.replace(asked, reasons=(*asked.reasons, reason))
 
 
-def fail(services: Any, run: str, judge: Any) -> dict[str, Any]:
-    services.jobs.descriptions[job_of(run)]["TrainingJobStatus"] = "Failed"
-    return end_job(services, run, judge, cause=CRASHED)
-
-
 def test_a_candidates_crash_leaves_the_baselines_runs_to_the_next_candidate(services: Any) -> None:
-    judge = ScriptedJudge(goes_on_with("compile-b48", "candidate_crashed"))
-    answer = fail(services, "q1b17", judge)
+    judge = ScriptedJudge(goes_on_with_the_other("candidate_crashed"))
+    services.jobs.descriptions[job_of("q1b17")]["TrainingJobStatus"] = "Failed"
+    answer = end_job(services, "q1b17", judge, cause=CRASHED)
 
     assert ("Failed", [1]) == (answer["status"], answer["rejected_arms"])
     assert ["q1a17"] == still_running(services)
@@ -130,15 +122,12 @@ def test_whatever_goes_wrong_with_the_look_does_not_cost_the_run(
     assert ["q1a17", "q1b18"] == still_running(services)
 
 
-def end_sibling(services: Any) -> None:
-    complete(services, "q1a17")
-    end_job(services, "q1a17", ScriptedJudge(goes_on_with("compile")))
-
-
 def test_broken_evidence_of_a_sibling_ends_the_round_that_it_makes_invalid(services: Any) -> None:
-    complete(services, "q1b17")
-    end_sibling(services)
+    judge = ScriptedJudge(asks_full_runs("compile 19"))
+    for run in ("q1b17", "q1a17"):
+        complete(services, run)
+    end_job(services, "q1a17", judge)
     put_output(services, job_of("q1a17"), quality_output(99))
-    answer = end_job(services, "q1b17", ScriptedJudge(goes_on_with("compile")))
+    answer = end_job(services, "q1b17", judge)
 
     assert [0, 1, 2] == answer["rejected_arms"]

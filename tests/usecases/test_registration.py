@@ -13,9 +13,7 @@ from compilegate.domain import codec
 from compilegate.domain.errors import InvalidInputError
 from compilegate.ports import Services
 from compilegate.usecases.records import load_registration
-from compilegate.usecases.registration import (
-    RegistrationOutcome,
-)
+from compilegate.usecases.registration import RegistrationOutcome
 from tests.domain.workload_builder import SOUND
 from tests.fakes import MemoryStore
 from tests.usecases.registration_builder import KEY, NIGHTLY, WEEKLY, Production, asked, scheduled

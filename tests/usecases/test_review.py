@@ -12,12 +12,17 @@ import pytest
 from compilegate.domain import naming
 from compilegate.domain.arithmetic import ratio
 from compilegate.domain.errors import NotFoundError
+from compilegate.domain.flag import Flag
+from compilegate.domain.flag_change import EVALUATE
 from compilegate.domain.production.history import history
 from compilegate.domain.reasons import advice
+from compilegate.domain.records.flags import FlagVersion
 from compilegate.domain.records.trials import TrialDecided
 from compilegate.report.notifications.review import SUBJECTS
+from compilegate.usecases.flag.change_flag import change_flag
 from compilegate.usecases.production.announce_review import history_page
 from compilegate.usecases.production.begin_run import begin_run
+from compilegate.usecases.production.review_production import review_production
 from compilegate.usecases.records import to_json
 from tests.domain.evidence_builder import BASE_WALL, CENTRE, FINGERPRINT, judge
 from tests.domain.workload_builder import SOUND, change
@@ -25,14 +30,17 @@ from tests.usecases.production_builder import (
     TWO_MARGINS,
     WORKLOAD,
     entries,
+    flag_entries,
     flag_of,
     follow,
     promote,
     put_other_spec,
+    record,
     register,
     run_and_watch,
     say,
     trial_evidence,
+    watch,
 )
 from tests.usecases.trial_builder import FLAG, TRIAL
 
@@ -316,3 +324,44 @@ def test_an_alarm_says_who_makes_the_runs_that_check_it(
 
     assert "alarm" == looks(services)[-1]["tell"]
     assert said in answer["message"]
+
+
+BIGGER = Flag(True, "probation", "b48", {"batch_size": 48}, "d9")
+
+
+@pytest.mark.parametrize("by", [EVALUATE, "human:ann"])
+def test_a_late_revert_leaves_alone_what_was_turned_on_meanwhile(by: str, services: Any) -> None:
+    promote(services)
+    event = broken_off(services)
+    newer = FlagVersion(0, 0, "newer", by, "enable", "proven", BIGGER.to_json(),
+                        decided_at=services.clock.now() + 1,
+                        details={"trial": "newer123"})  # fmt: skip
+    change_flag(WORKLOAD, newer, services=services)
+
+    answer = review_production(event, services=services)
+
+    assert not answer["flag_changed"]
+    assert ("b48", True) == (flag_of(services).candidate, flag_of(services).enabled)
+    assert ["enable", "enable"] == [entry["action"] for entry in flag_entries(services)]
+    assert answer == review_production(event, services=services)
+
+
+def broken_off(services: Any) -> dict[str, str]:
+    """The look that settles on a revert, and dies before it appends to the flag's history."""
+    record(services, 1, finished=False, metric=None)
+    run = record(services, 2, finished=False, metric=None).run
+    kept = services.ledger.raw.put_once
+
+    def dies(workload: str, sort_key: str, entry: Any) -> Any:
+        if sort_key.startswith("flag#"):
+            raise ConnectionError("gone")
+        return kept(workload, sort_key, entry)
+
+    services.ledger.raw.put_once = dies
+    with pytest.raises(ConnectionError):
+        watch(services, run)
+    services.ledger.raw.put_once = kept
+    assert (
+        "revert" == next(e for e in entries(services) if e["kind"] == "review")["change"]["action"]
+    )
+    return {"workload": WORKLOAD, "run": run}

@@ -6,13 +6,16 @@ from typing import Any
 
 import pytest
 
+from compilegate.domain import naming
 from compilegate.domain.errors import NotFoundError
 from compilegate.domain.planning import rounds
 from compilegate.domain.trial.judge_round import InfrastructureFailureError
 from tests.usecases.trial_builder import (
+    TRIAL,
     asks_full_runs,
     asks_speed,
     call_judge,
+    ended,
     evidence,
     first_round,
     load,
@@ -118,3 +121,18 @@ def test_what_the_trial_stopped_itself_is_no_result_and_a_foreign_stop_is_a_fail
     assert [0, 1] == [len(arm["runs"]) for arm in evidence(services)["arms"]]
     with pytest.raises(InfrastructureFailureError, match=rf"by this trial: {foreign['job']}\. Fix"):
         call_judge(services, 2, [done, own, foreign], asks_full_runs("compile 18"))
+
+
+def test_an_overwritten_output_makes_the_trial_invalid_with_a_reason_of_its_own(
+    services: Any,
+) -> None:
+    (run,) = first_round(services)["runs"]
+    done = ended(services, run["run"])
+    key = naming.job_output_key("bert-docs", TRIAL, done["job"])
+    services.store.overwritten.add(f"s3://{services.store.bucket}/{key}")
+    answer = call_judge(services, 1, [done], says("promote"))
+
+    assert ("invalid", "none") == (answer["verdict"], answer["next_stage"])
+    (reason,) = load(services, "decision")["reasons"]
+    assert "evidence_overwritten" == reason["code"]
+    assert key in reason["message"]
