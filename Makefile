@@ -101,7 +101,7 @@ verify-aws: setup build/.cdk ## check on your AWS account what is assumed of AWS
 
 conformance: dev build/.sdk ## our requests beside those of the SageMaker SDK, captured anew
 	.venv-sdk/bin/python -m tests.conformance.capture tests/conformance/captured.json
-	$(BIN)/python -m tests.conformance
+	$(BIN)/python -m pytest -q -n 0 tests/conformance
 
 wheels: build/.tool ## every distribution as a wheel, in build/wheels, for your own package registry
 	rm -rf build/wheels

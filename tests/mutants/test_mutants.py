@@ -12,11 +12,11 @@ from textwrap import dedent
 
 import pytest
 
-from tests.mutants.__main__ import LISTED, Result, chosen, summarised
+from tests.mutants.__main__ import LISTED
 from tests.mutants.beside import PACKAGES, ROOT, files_beside, modules
 from tests.mutants.in_place import Mutated, live_functions, swap
-from tests.mutants.mutations import Mutant, mutants_of
-from tests.mutants.trial import ALIVE, ENOUGH, KILLED, Came, in_a_fork, outcome
+from tests.mutants.mutations import mutants_of
+from tests.mutants.trial import ALIVE, KILLED, in_a_fork, outcome
 
 MOST_LISTED = 3  # may only shrink
 # Of a sample of a few modules: the weakest have three of four killed, and each lends twenty.
@@ -61,17 +61,6 @@ def after(source: str) -> list[str]:
 )  # fmt: skip
 def test_what_is_mutated(source: str, expected: list[str]) -> None:
     assert sorted(expected) == sorted(after(source))
-
-
-def test_a_mutant_says_where_it_is_and_is_known_on_another_line_of_another_module() -> None:
-    source = "class A:\n    def f(self):\n        x = 0\n        return (x +\n                1)\n"
-    first, second, third = mutants_of("one.py", source)
-    assert (first.scope, first.before, first.after) == ("A.f", "x = 0", "x = 1")
-    assert (second.before, second.after) == ("return (x + 1)", "return (x - 1)")
-    assert (second.lines, third.lines, second.function) == (range(4, 6), range(5, 6), range(2, 6))
-    moved = mutants_of("two.py", "# a comment\n" + source)[0]
-    assert moved.key == first.key
-    assert moved.order("seed") == first.order("seed") != first.order("other")
 
 
 MODULE = """
@@ -137,53 +126,11 @@ def test_a_mutant_takes_the_place_of_its_module(
     assert in_a_fork(at_import) == ([True, *imported], 0)
 
 
-def test_nothing_is_swapped_where_something_new_is_to_be_made(tmp_path, monkeypatch) -> None:
-    path = tmp_path / "compilegate_toy.py"
-    path.write_text("from enum import Enum\nclass A(Enum):\n    B = 1\n")
-    monkeypatch.syspath_prepend(str(tmp_path))
-
-    def work() -> object:
-        importlib.import_module("compilegate_toy")
-        mutated = path.read_text().replace("1", "2")
-        return swap(str(path), path.read_text(), mutated, live_functions(str(path))).name
-
-    assert in_a_fork(work) == ("NOTHING", 0)
-
-
 def test_what_a_process_says_of_a_mutant() -> None:
     assert in_a_fork(lambda: 5) == (5, 0)
     assert outcome(*in_a_fork(lambda: ALIVE)) == ALIVE
     assert outcome(*in_a_fork(lambda: sys.exit(7))) == KILLED
     assert outcome(*in_a_fork(lambda: os.kill(os.getpid(), signal.SIGKILL))) == KILLED
-
-
-def mutant(lines: range, function: range | None, path: str = "a.py") -> Mutant:
-    return Mutant(path, "f", "x = 1", "x = 2", lines, function, "")
-
-
-def test_the_tests_of_a_mutant_are_those_that_came_to_its_lines_the_quickest_first() -> None:
-    where = Came(
-        {"a.py": {3: ["t.py::slow", "t.py::quick", "far.py::too"], 4: ["t.py::other"]}},
-        {"t.py::slow": ENOUGH, "t.py::quick": 1.0, "t.py::other": 0.5, "far.py::too": 0.1},
-    )
-    beside = ["t.py"]
-    assert ["t.py::quick", "t.py::slow"] == where.of(mutant(range(3, 4), range(2, 5)), beside)
-    assert ["t.py::other"] == where.of(mutant(range(4, 5), range(2, 5)), beside)
-    assert 3 == len(where.of(mutant(range(2, 3), range(2, 5)), beside))  # the function's
-    assert 3 == len(where.of(mutant(range(1, 2), None), beside))  # outside of functions all
-    assert [] == where.of(mutant(range(3, 4), range(2, 5), "b.py"), beside)
-    assert where.needs(["t.py::quick", "t.py::other"]) == 1.5
-
-
-def test_tests_beyond_what_is_enough_are_left_out() -> None:
-    seconds = {
-        "t.py::a": ENOUGH / 4,
-        "t.py::b": ENOUGH / 3,
-        "t.py::c": ENOUGH / 2,
-        "t.py::d": ENOUGH,
-    }
-    where = Came({}, seconds)
-    assert ["t.py::a", "t.py::b", "t.py::c"] == where.of(mutant(range(1, 2), None), ["t.py"])
 
 
 def test_tests_beside_a_module_are_the_files_of_its_part_that_import_it() -> None:
@@ -200,26 +147,6 @@ def test_tests_beside_a_module_are_the_files_of_its_part_that_import_it() -> Non
         paths = list(modules([package]))
         assert paths, package
         assert [] == [path for path in paths if not files_beside(path)]
-
-
-def test_the_share_is_of_the_mutants_that_are_not_listed() -> None:
-    one = mutants_of("compilegate/flags/a.py", "x = 1 + 2\n")
-    results = [Result(m, killed=m.after == "x = 1 - 2", tests=1) for m in one]
-    listed = {m.key for m in one if m.after == "x = 2 + 2"}
-    assert summarised(results, listed) == {
-        "compilegate/flags": {"mutants": 3, "killed": 1, "listed": 1, "aim": 0.95, "share": 0.5}
-    }
-
-
-def test_a_sample_is_the_same_for_the_same_seed() -> None:
-    first, again, other = (
-        [[m.key for m in mutants] for mutants in chosen(["compilegate/flags"], seed)]
-        for seed in ("a", "a", "b")
-    )
-    assert first == again != other
-    assert max(map(len, first)) == 20
-    (whole,) = chosen(["compilegate/flags"], None)
-    assert {key for mutants in first for key in mutants} <= {m.key for m in whole}
 
 
 def test_survivors_have_reasons() -> None:
