@@ -165,14 +165,3 @@ def test_a_row_of_the_matrix_may_be_tried_where_it_has_a_baseline(row):
 
     assert OBSTACLES.get((row.framework, row.version), set()) == blocks
     assert "image_unpatched" in codes
-
-
-@pytest.mark.parametrize(
-    "region", ["cn-north-1", "us-gov-west-1", "us-gov-east-1", "us-iso-east-1"]
-)
-def test_no_row_of_the_matrix_runs_outside_the_commercial_regions(region):
-    for row in load_facts().managed.images:
-        framework = Framework(row.framework, row.version, row.transformers, row.python)
-        eligibility = check(change(TRCOMP, framework=framework), region=region)
-
-        assert "ineligible" == eligibility.verdict

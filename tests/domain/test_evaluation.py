@@ -125,31 +125,6 @@ def test_no_verdict_depends_on_outcomes(training_sd, margin):
 
 
 @pytest.mark.parametrize(
-    "broken", [None, 7, "x", [], {}, {"kind": "bits"}, {"data": "AAAA"}, {"examples": 10**400}]
-)
-def test_broken_outcomes_are_absent(broken):
-    evidence = scored(0.0005)
-    for run in full_runs(evidence):
-        run["outcomes"] = broken if not isinstance(broken, dict) else {**run["outcomes"], **broken}
-        if broken == {}:
-            run["outcomes"] = {}
-    decision = judge(evidence)
-
-    if broken != {"kind": "bits"}:  # which is what it was
-        assert evaluation(decision) is None
-        assert not advice(decision)
-    assert decision.verdict == judge(without_outcomes(evidence)).verdict
-
-
-def test_a_proof_that_stands_needs_no_advice():
-    decision = judge(scored(0.0005, margin=0.05))
-
-    assert decision.verdict is Verdict.PROMOTE
-    assert evaluation(decision)["finding"] in ("more_examples", "not_examples")
-    assert not advice(decision)
-
-
-@pytest.mark.parametrize(
     ("share", "runs", "least", "most"),
     [(0.1, 3, 0, 0.01), (0.3, 3, 0, 0.1), (0.3, 8, 0, 0.1), (0.88, 5, 0.7, 1), (0.88, 8, 0.85, 1)],
 )
@@ -255,12 +230,6 @@ def test_arms_are_pooled_by_their_degrees_of_freedom_and_one_run_has_none():
     assert tau_squared(packed) == pytest.approx(expected)
     assert tau_squared(packed[2:]) is None
     assert tau_squared([]) is None
-
-
-def test_equal_runs_have_no_variance():
-    losses = read(packed_losses(np.full(100, 2.345)))
-
-    assert tau_squared([[losses, losses, losses]]) == 0
 
 
 def test_a_spread_smaller_than_the_evaluations_leaves_nothing_for_training():

@@ -87,13 +87,8 @@ def test_a_stopped_job_says_which_setting_stopped_it(
     [
         ("SageMaker.ResourceLimitExceededException", "ResourceLimitExceeded", "Service Quotas"),
         ("SageMaker.X", "Rate exceeded (Service: X)", "fewer trials"),
-        ("SageMaker.AccessDeniedException", "AccessDenied: not allowed", "cdk diff"),
-        ("States.Timeout", "", "try again"),
         ("TIMED_OUT", "", "start it again"),
         ("Sandbox.Timedout", "Task timed out after 60 seconds", "try again"),
-        ("ClientError", "An error occurred (SlowDown) when calling GetObject", "try again"),
-        ("ReadTimeoutError", "Read timeout on endpoint URL", "try again"),
-        ("ABORTED", "", "stopped by hand"),
         # A Lambda's message is taken out of its envelope.
         ("InvalidInputError", json.dumps({"errorMessage": "a: is missing", "stackTrace": ["…"]}),
          "InvalidInputError: a: is missing"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -140,17 +139,6 @@ def test_an_arm_that_ends_three_standard_errors_higher_never_gets_there(higher, 
 
     assert (of, steps) == (found.loss_of, (found.steps_baseline, found.steps_candidate))
     assert (steps[1] is None) is (found.usd_candidate is None)
-
-
-def test_steps_without_a_length_or_a_price_cost_nothing_known():
-    ends = {"baseline": [1.0, 1.0], "compile": [1.0, 1.0]}
-    still, sound = ending_at(ends, step=0), ending_at(ends)
-    unpriced = replace(sound, arms=tuple(replace(arm, usd_per_hour=None) for arm in sound.arms))
-    for evidence in (still, unpriced):
-        found = same_quality_figures(evidence.candidates[0], evidence)
-
-        assert (None, None) == (found.usd_baseline, found.usd_candidate)
-        assert found.steps_candidate is not None
 
 
 def test_throughput_carries_students_interval():

@@ -91,14 +91,3 @@ def test_a_trial_that_cannot_pay_is_refused_before_spending(remaining, keys, pay
     assert FlagAction.KEEP == decision.flag_action
     assert pays == (decision.next is not None)
     assert ("too few" in words(decision)) == (not keys)
-
-
-def test_what_was_measured_already_is_judged_and_not_refused():
-    doc = {**document(full_run_steps=320, compile_seconds=0), "runs_remaining": 6}
-
-    assert "speedup_proven" in codes(judge(doc))
-
-
-@pytest.mark.parametrize("sd", [0.004, 0.0])  # provable; never varied
-def test_a_margin_that_may_be_provable_is_not_refused(sd):
-    assert Verdict.CONTINUE == before_spending(history=(2.5, sd), margin=0.02).verdict

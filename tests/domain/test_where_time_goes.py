@@ -64,12 +64,6 @@ def rows(found: WhereTimeGoes | None) -> list[tuple[Any, ...]]:
     ]  # fmt: skip
 
 
-def test_a_step_of_twice_the_samples_is_scaled_to_the_baselines():
-    found = rows(compared([EAGER], [COMPILED], samples_per_step=64))
-
-    assert ("matmul", 8.0, 3.5) == (found[1][0], *found[1][4:6])
-
-
 @pytest.mark.parametrize(
     ("broken", "code"),
     [

@@ -109,21 +109,6 @@ def test_start_up_that_full_runs_recorded_is_in_the_prediction():
     assert pytest.approx(expected, abs=0.02) == known.log
 
 
-def test_jobs_that_stop_early_are_compared_at_equal_steps():
-    """Three of the candidate's jobs stop at half the way: that is no speed-up of the compiler."""
-    doc = timed(document(metrics=GOOD), [70.0] * 3, [10 + 25.0] * 3)
-    for run in runs(doc):
-        run.update(steps=1000, seconds=25.0)
-    for run in runs(doc, "baseline"):
-        run.update(steps=2000, seconds=60.0)
-    as_they_are = whole_jobs(copy.deepcopy(doc)).measured
-    doc["quality"]["early_stopping"] = True
-    scaled = whole_jobs(doc).measured
-    assert as_they_are is None and scaled is not None
-
-    assert pytest.approx(math.log(70 / (10 + 50))) == scaled.log
-
-
 @given(st.lists(st.lists(st.floats(-1, 1), max_size=5), max_size=3), st.floats(0.01, 0.2))
 def test_a_moderated_variance_lies_between_prior_and_data(groups, prior):
     df = sum(max(len(group) - 1, 0) for group in groups)
