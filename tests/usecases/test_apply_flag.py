@@ -12,17 +12,14 @@ from compilegate.domain import ledger_keys, naming
 from compilegate.domain.codec import DocumentError
 from compilegate.domain.errors import InvalidEvidenceError
 from compilegate.domain.flag import Flag
-from compilegate.domain.records.trials import TrialStarted
-from compilegate.domain.workload.model import Candidate
 from compilegate.usecases.flag.change_flag import change_flag
 from compilegate.usecases.planning import plan_trial
 from compilegate.usecases.records import to_json
-from compilegate.usecases.trial.apply_flag import apply_flag, record_decision
+from compilegate.usecases.trial.apply_flag import apply_flag
 from compilegate.usecases.trial.lock import acquire_lock
 from tests.decision_builder import decision_document
-from tests.domain.workload_builder import SOUND, change
 from tests.usecases.flag_changes import flag_change
-from tests.usecases.trial_builder import EVENT, FLAG, TRIAL, load, put_spec
+from tests.usecases.trial_builder import EVENT, FLAG, TRIAL, load
 
 
 def decide(services: Any, verdict: str, action: str) -> dict[str, Any]:
@@ -39,18 +36,6 @@ def applied(event: dict[str, Any], services: Any) -> dict[str, Any]:
     return {key: answer[key] for key in ("changed", "enabled")}
 
 
-def test_a_learning_rate_that_followed_the_number_of_machines_is_in_the_flag(
-    services: Any,
-) -> None:
-    twice = Candidate(name="compile", instance_count=2, learning_rate_scaling="linear")
-    put_spec(services, change(SOUND, candidates=(twice,)))
-    apply_flag(decide(services, "promote", "enable"), services=services)
-
-    overrides = json.loads(services.flags.read(FLAG))["overrides"]
-    rate = 2 * SOUND.training.learning_rate
-    assert {"instance_count": 2, "learning_rate": rate} == overrides
-
-
 def test_a_promotion_that_names_no_candidate_changes_nothing(services: Any) -> None:
     event = decide(services, "promote", "enable")
     decision = json.loads(services.store.get(event["decision_key"]))
@@ -60,27 +45,6 @@ def test_a_promotion_that_names_no_candidate_changes_nothing(services: Any) -> N
         apply_flag(event, services=services)
 
     assert [] == services.ledger.raw.entries("bert-docs", ledger_keys.FLAG_ENTRIES)
-
-
-def test_a_proven_loss_switches_an_enabled_flag_off(services: Any) -> None:
-    apply_flag(decide(services, "promote", "enable"), services=services)
-    assert ("probation", True) == tuple(load(services, "flag")[k] for k in ("state", "approved"))
-    later = {**decide(services, "stay_off", "disable"), "trial": "abcd1235"}
-
-    assert {"changed": True, "enabled": False} == applied(later, services)
-    assert not json.loads(services.flags.read(FLAG))["enabled"]
-
-
-def test_a_decision_without_evidence_is_recorded_as_one_that_cost_nothing(services: Any) -> None:
-    event = decide(services, "promote", "enable")
-    answer = record_decision(event, services=services)
-
-    (decided,) = services.ledger.history("bert-docs").decided
-    assert (0.0, "promote", TRIAL, event["decision_key"]) == (
-        decided.spent_usd, decided.verdict, decided.trial, decided.decision_key,
-    )  # fmt: skip
-    assert ("enable", False) == (answer["flag_action"], answer["approval_needed"])
-    assert decided.decision_id == answer["decision_id"]
 
 
 def record(event: dict[str, Any], services: Any, **changes: Any) -> dict[str, Any]:
@@ -115,25 +79,6 @@ def test_damaged_figures_keep_no_flag_on_and_turn_none_on(
 SKEW = 3600
 
 
-@pytest.mark.parametrize(("said", "changed"), [("before the trial", True), ("since", False)])
-def test_a_manual_override_outranks_a_trial_that_began_earlier(
-    said: str, changed: bool, services: Any
-) -> None:
-    event = decide(services, "promote", "enable")
-    started = {"kind": "started", "execution": "x", "at": services.clock.now()}
-    services.ledger.raw.put_once("bert-docs", TrialStarted.key_of(trial=TRIAL), started)
-    services.clock.seconds += 10 if said == "since" else -10
-    change_flag("bert-docs", flag_change("human revert"), services=services)
-    services.clock.seconds += 3600
-
-    answer, kept = applied(event, services), load(services, "flag")
-
-    assert {"changed": changed, "enabled": changed} == answer
-    assert changed is (kept["overrode"] is not None)
-    assert changed is (kept["held_by"] is None)
-    assert "human:ana" == (kept["overrode"] or kept["held_by"])["by"]
-
-
 def test_a_trial_without_a_start_time_outranks_no_manual_override(services: Any) -> None:
     change_flag("bert-docs", flag_change("human revert"), services=services)
     services.clock.seconds += 3600
@@ -159,19 +104,6 @@ def test_a_wrong_clock_does_not_change_which_decision_outranks(
     assert changed is (load(services, "flag")["held_by"] is None)
 
 
-def test_a_later_word_does_not_hide_the_one_that_binds(services: Any) -> None:
-    """Without a version it goes by the clocks: ana's word is newer than the trial, bo's is not."""
-    event, now = decide(services, "promote", "enable"), services.clock.now()
-    started = {"kind": "started", "execution": "x", "at": now}
-    services.ledger.raw.put_once("bert-docs", TrialStarted.key_of(trial=TRIAL), started)
-    for by, seconds in (("human:ana", now + 50), ("human:bo", now - 50)):
-        services.clock.seconds = seconds
-        change_flag("bert-docs", replace(flag_change("human revert", by), by=by), services=services)
-
-    assert not applied(event, services)["changed"]
-    assert "human:ana" == load(services, "flag")["held_by"]["by"]
-
-
 @pytest.mark.parametrize(("candidate", "changed"), [("compile", False), ("other", True)])
 def test_a_trial_that_began_before_its_candidate_was_reverted_does_not_turn_it_on_again(
     candidate: str, changed: bool, services: Any
@@ -189,15 +121,6 @@ def test_a_trial_that_began_before_its_candidate_was_reverted_does_not_turn_it_o
 
     assert changed is applied(event, services)["enabled"]
     assert changed is (load(services, "flag")["held_by"] is None)
-
-
-def test_a_trial_that_began_after_the_revert_turns_it_on_again(services: Any) -> None:
-    event = decide(services, "promote", "enable")
-    change_flag("bert-docs", flag_change("enable"), services=services)
-    change_flag("bert-docs", replace(flag_change("revert"), by="train"), services=services)
-    acquire_lock(EVENT, services=services)
-
-    assert applied(event, services)["enabled"]
 
 
 def left_bundle(services: Any, *runs: Any, arm: str = "compile") -> None:
@@ -241,34 +164,3 @@ def test_a_flag_names_no_bundle_that_no_run_of_the_candidate_recorded(
     apply_flag(decide(services, "promote", "enable"), services=services)
 
     assert "compile_bundle" not in json.loads(services.flags.read(FLAG))
-
-
-def test_a_run_that_did_not_finish_leaves_nothing_for_the_flag(services: Any) -> None:
-    left_bundle(services, saved("a"))
-    key = naming.record_key("bert-docs", TRIAL, "evidence")
-    evidence = json.loads(services.store.get(key))
-    evidence["arms"][0]["runs"][0]["finished"] = False
-    services.store.put(key, to_json(evidence))
-    apply_flag(decide(services, "promote", "enable"), services=services)
-
-    assert "compile_bundle" not in json.loads(services.flags.read(FLAG))
-
-
-def test_another_bundle_is_a_change_of_the_flag(services: Any) -> None:
-    left_bundle(services, saved("a"))
-    event = decide(services, "promote", "enable")
-    apply_flag(event, services=services)
-    left_bundle(services, saved("b"))
-    change_flag(
-        "bert-docs",
-        replace(
-            flag_change("enable"),
-            value=json.dumps({
-                **json.loads(services.flags.read(FLAG)),
-                "compile_bundle": {"place": "p", "sha256": "b" * 64},
-            }),
-        ),
-        services=services,
-    )  # fmt: skip
-
-    assert "b" * 64 == json.loads(services.flags.read(FLAG))["compile_bundle"]["sha256"]

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
 
 from compilegate.domain import naming
-from compilegate.domain.decision import SIGNAL
 from compilegate.domain.errors import InvalidInputError, UnreadableRecordError
 from compilegate.domain.flag_change import Override
 from compilegate.domain.planning.rounds import LOCK_SECONDS
@@ -18,17 +16,13 @@ from compilegate.usecases.flag.approval import (
     ask_approval,
     await_approval,
     close_approval,
-    waiting_approvals,
 )
-from compilegate.usecases.flag.change_flag import change_flag
 from compilegate.usecases.planning import plan_trial
 from compilegate.usecases.records import to_json
-from compilegate.usecases.trial.abort_trial import abort_trial
 from compilegate.usecases.trial.apply_flag import apply_flag, record_decision
 from compilegate.usecases.trial.lock import acquire_lock
 from tests.decision_builder import decision_document
 from tests.domain.workload_builder import SOUND, change
-from tests.usecases.flag_changes import flag_change
 from tests.usecases.trial_builder import EVENT, FLAG, SPEC, TRIAL, damage_token, put_spec
 
 ANA = Override("ana", "looks right")
@@ -98,29 +92,6 @@ def test_a_question_is_put_though_the_spec_cannot_be_read_any_more(services: Any
     assert "approve" in message["message"]
 
 
-def test_who_approves_reads_what_a_compiling_scripts_saving_is_against(services: Any) -> None:
-    put_spec(services, change(SOUND, policy__approval="required"))
-    spec = json.loads(services.store.get(SPEC))
-    spec["script_compiles"] = {"script": "train.py", "line": 3, "source": "torch.compile(m)"}
-    services.store.put(SPEC, to_json(spec))
-    acquire_lock(EVENT, services=services)
-
-    message = ask_approval(decided(services, "promote", "enable"), services=services)
-
-    assert "speed-up and saving are against an uncompiled run" in json.dumps(message)
-
-
-def test_a_signal_that_did_not_hold_asks_a_person_whatever_the_policy_says(services: Any) -> None:
-    put_spec(services, SOUND)
-    acquire_lock(EVENT, services=services)
-    event = decided(services, "promote", "enable", SIGNAL)
-
-    assert True is record_decision(event, services=services)["approval_needed"]
-    message = asked(services, event)["message"]
-    assert False is applied(services, event)["enabled"]
-    assert "what gap did" in message
-
-
 def test_the_lock_outlives_the_wait(services: Any, event: dict[str, Any]) -> None:
     ask_approval(event, services=services)
 
@@ -148,20 +119,6 @@ def test_without_any_answer_nothing_is_promoted(services: Any, event: dict[str, 
     asked(services, event)
     assert not apply_flag(event, services=services)["enabled"]
     assert services.flags.read(FLAG) is None
-
-
-def test_an_answer_given_twice_is_one_answer_and_the_other_one_is_refused(
-    services: Any, event: dict[str, Any]
-) -> None:
-    asked(services, event)
-    first = answer(services, approved=True)
-    second = answer(services, approved=True, word=Override("bo", "me too"))
-
-    assert (True, False) == (second.repeated, second.woken)
-    assert first.answer == second.answer
-    assert "human:ana" == second.answer.by
-    with pytest.raises(InvalidInputError, match="already answered: approved by ana"):
-        answer(services, approved=False)
 
 
 def test_an_answer_that_never_arrived_is_sent_again(services: Any, event: dict[str, Any]) -> None:
@@ -208,48 +165,3 @@ def test_a_damaged_wait_ends_the_step_instead_of_repeating_it(
 
     with pytest.raises(UnreadableRecordError, match="approval_token"):
         asked(services, event, "second")
-
-
-@pytest.mark.parametrize("given_up", [True, False])
-def test_of_two_waits_the_newer_one_is_woken_first(
-    services: Any, event: dict[str, Any], given_up: bool
-) -> None:
-    asked(services, event, "first")
-    if given_up:
-        services.tokens.waiting.discard("first")
-    asked(services, event, "second")
-
-    assert answer(services, approved=True).woken
-    expected = ["second"] if given_up else ["second", "first"]
-    assert expected == list(services.tokens.answers)
-
-
-@pytest.mark.parametrize(("said", "on"), [("before the yes", True), ("after it", False)])
-def test_what_the_approver_knew_is_not_a_matter_of_clocks(
-    said: str, on: bool, services: Any, event: dict[str, Any]
-) -> None:
-    asked(services, event)
-    if said == "before the yes":
-        services.clock.seconds += 300  # whoever says no has a clock that is fast
-        change_flag(NAME, flag_change("human revert"), services=services)
-        services.clock.seconds -= 240
-        answer(services, approved=True)
-    else:
-        answer(services, approved=True)
-        services.clock.seconds -= 300
-        change_flag(NAME, flag_change("human revert"), services=services)
-
-    assert on is applied(services, event)["enabled"]
-
-
-def test_a_trial_that_is_stopped_while_it_waits_waits_no_longer(
-    services: Any, event: dict[str, Any]
-) -> None:
-    asked(services, event)
-    assert [TRIAL] == [one.trial for one in waiting_approvals(NAME, services.ledger)]
-
-    abort_trial({**event, "error": "Stopped", "cause": ""}, services=services)
-
-    assert [] == waiting_approvals(NAME, services.ledger)
-    with pytest.raises(InvalidInputError, match="the trial was stopped while it waited"):
-        answer(services, approved=True)

@@ -96,15 +96,6 @@ def test_person_and_machine_at_once_leave_one_history_and_its_flag(
         assert len(words) == len(set(words)), done.moves
 
 
-def test_a_question_gets_one_answer() -> None:
-    before = trial.asked()
-    for after, done in every_run(
-        lambda: deepcopy(before), [answers(ANA, True), answers(BEN, False)], ports=PORTS
-    ):
-        entries = after.ledger.raw.entries(WORKLOAD)
-        assert 1 == sum(one["kind"] == "approval" for one in entries), done.moves
-
-
 Act = Callable[[Services, Any], Any]
 REGISTRATIONS: dict[str, tuple[Act, Act]] = {
     "another schedule, none": (

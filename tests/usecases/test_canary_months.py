@@ -11,7 +11,7 @@ import pytest
 
 from compilegate.domain import naming
 from compilegate.domain.codec import write
-from compilegate.domain.planning.rounds import DAY, MACHINE_SECONDS, TRIAL_SECONDS
+from compilegate.domain.planning.rounds import DAY, MACHINE_SECONDS
 from compilegate.domain.production.canary import open_slot
 from compilegate.domain.production.history import history
 from compilegate.domain.production.registration import Registration, TrainedJob
@@ -28,7 +28,6 @@ from tests.usecases.trial_builder import (
     EVENT,
     SPEC,
     arms_of,
-    evidence,
     load,
     outcome,
     put_output,
@@ -48,7 +47,6 @@ class Months:
     runs_per_week: float = 7.0
     spread: float = 0.3
     loss: float = 0.0
-    production: bool = True  # False: nobody trains although it is registered
     seed: int = 0
     services: Any = field(default_factory=lambda: fakes.services("prod"))
     nights: int = 0
@@ -97,8 +95,6 @@ class Months:
         """One scheduled run of production."""
         self.services.clock.seconds += round(7 * DAY / self.runs_per_week)
         self.nights += 1
-        if not self.production:
-            return
         now, run = self.services.clock.now(), f"r{self.nights:04d}"
         entries = self.services.ledger.raw.entries("bert-docs")
         slot = open_slot(history(entries), now=now, job=self.job)
@@ -162,57 +158,10 @@ class Months:
     def days(self) -> float:
         return (self.services.clock.now() - self.began) / DAY
 
-    @property
-    def extra_hours(self) -> float:
-        """Hours of full runs that the trial paid for."""
-        plan = evidence(self.services)["plan"]
-        rate = load(self.services, "plan")["arms"][0]["usd_per_hour"]
-        parsed = {
-            job: naming.job_run("bert-docs", EVENT["trial"], job) for job in plan["usd_by_job"]
-        }
-        full = [job for job, run in parsed.items() if run is None or not run.is_speed]
-        return sum(plan["usd_by_job"][job] for job in full) / float(rate)
-
-    def modes(self) -> list[str]:
-        """Modes of the full runs in the order of time."""
-        arms = evidence(self.services)["arms"]
-        runs = [run for arm in arms for run in arm["runs"] if run["stage"] == "quality"]
-        return [run["mode"] for run in sorted(runs, key=lambda run: run["order"])]
-
 
 @pytest.mark.parametrize("mode", ["shadow", "canary", "hybrid"])
 def test_no_mode_promotes_a_candidate_that_loses_twice_the_margin(mode: str) -> None:
     assert "promote" != Months(mode, loss=2.0).run()["verdict"]
-
-
-def test_a_canary_trial_pays_for_no_full_run_and_a_hybrid_one_for_fewer_than_shadow() -> None:
-    hours = {}
-    for mode in ("shadow", "hybrid", "canary"):
-        trial = Months(mode, spread=0.5)
-        trial.run()
-        hours[mode] = trial.extra_hours
-
-    assert pytest.approx(0) == hours["canary"]
-    assert 0 < hours["hybrid"] < hours["shadow"]
-
-
-def test_weekly_runs_carry_a_trial_beyond_the_time_of_one_that_makes_its_own() -> None:
-    trial = Months("canary", runs_per_week=1.0, spread=0.7)
-    decision = trial.run()
-
-    assert decision["verdict"] in ("promote", "inconclusive"), decision["reasons"]
-    assert {"canary"} == set(trial.modes())
-    assert trial.days > TRIAL_SECONDS / DAY
-
-
-def test_the_two_arms_take_turns_so_that_neither_keeps_its_day_of_the_week() -> None:
-    trial = Months("canary", runs_per_week=2.0, spread=0.6)
-    trial.run()
-    entries = trial.services.ledger.raw.entries("bert-docs")
-    runs = [ProductionRun.from_entry(entry) for entry in entries if entry["kind"] == "run"]
-    days = {(run.arm, int(run.run[1:]) % 2) for run in runs}
-
-    assert 4 == len(days)
 
 
 def test_the_longest_trial_of_weekly_runs_is_decided_within_the_machines_year() -> None:

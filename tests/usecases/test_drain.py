@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from compilegate.domain import ledger_keys, naming
 from compilegate.domain.errors import DrainedError, WorkloadLockedError
-from compilegate.domain.ledger_keys import CLOCKS_APART_SECONDS
 from compilegate.domain.records.production import CapacityWait
-from compilegate.usecases.drain_mark import drain_mark, put_mark, refuse_if_drained
+from compilegate.usecases.drain_mark import put_mark, refuse_if_drained
 from compilegate.usecases.production.begin_run import begin_run
 from compilegate.usecases.trial.lock import acquire_lock
 from compilegate_operating.drainage import Deployment, Drainage, begin_drain, end_drain
 from compilegate_operating.work import (
-    CLEAN_UP_SECONDS,
     DrainSteps,
     HeldLock,
     RunPhase,
-    next_steps,
 )
 from tests.fake_clouds import MACHINE, TRAIN, ScriptedExecutions, cloud
-from tests.fakes import MemorySchedules
 from tests.usecases.production_ledger import register
 
 TRIAL = {"workload": "lm", "trial": "0mabc123", "spec_key": "s"}
@@ -92,18 +87,6 @@ def test_a_run_that_had_begun_is_answered_as_before(deployment: Deployment) -> N
     assert first == begin_run(RUN, services=deployment.services)
 
 
-def test_schedules_are_disabled_and_only_those_are_enabled_again(deployment: Deployment) -> None:
-    schedules = deployment.schedules
-    assert isinstance(schedules, MemorySchedules)
-    schedules.switch("ads", on=False)  # by somebody, before
-
-    mark = begin_drain(deployment, "human:ada")
-
-    assert (("lm",), []) == (mark.schedules, schedules.enabled())
-    assert ("lm",) == end_drain(deployment, "human:ada")
-    assert ["lm"] == schedules.enabled()
-
-
 def test_repeating_it_changes_nothing(deployment: Deployment) -> None:
     first = begin_drain(deployment, "human:ada")
 
@@ -114,39 +97,6 @@ def test_repeating_it_changes_nothing(deployment: Deployment) -> None:
     assert [1, 2, 3] == keys
 
 
-def test_an_end_of_draining_that_broke_off_is_completed_by_the_next_call(
-    deployment: Deployment,
-) -> None:
-    schedules = deployment.schedules
-    assert isinstance(schedules, MemorySchedules)
-    begin_drain(deployment, "human:ada")
-
-    class Broken(MemorySchedules):
-        def switch(self, workload: str, *, on: bool) -> bool:
-            raise ConnectionError
-
-    broken = replace(deployment, schedules=Broken())
-    with pytest.raises(ConnectionError):
-        end_drain(broken, "human:ada")
-    refuse_if_drained(deployment.services)  # work may start, and a second call …
-
-    assert ("ads", "lm") == end_drain(deployment, "human:ada")
-
-
-def test_a_deployment_that_was_never_drained_has_nothing_to_undo(deployment: Deployment) -> None:
-    assert end_drain(deployment, "human:ada") is None
-
-
-def test_draining_again_takes_what_was_enabled_since(deployment: Deployment) -> None:
-    schedules = deployment.schedules
-    schedules.switch("lm", on=False)
-    begin_drain(deployment, "human:ada")
-    schedules.switch("lm", on=True)
-
-    assert ("ads", "lm") == begin_drain(deployment, "human:ada").schedules
-    assert [] == schedules.enabled()
-
-
 def test_draining_again_while_an_undo_is_incomplete_drains(deployment: Deployment) -> None:
     services = deployment.services
     mark = begin_drain(deployment, "human:ada")
@@ -155,34 +105,6 @@ def test_draining_again_while_an_undo_is_incomplete_drains(deployment: Deploymen
     assert begin_drain(deployment, "human:ada").drained
     with pytest.raises(DrainedError):
         refuse_if_drained(services)
-
-
-def test_a_drain_without_schedules_can_be_undone(deployment: Deployment) -> None:
-    for name in ("ads", "lm"):
-        deployment.schedules.switch(name, on=False)
-    begin_drain(deployment, "human:ada")
-
-    assert () == end_drain(deployment, "human:ada")
-    refuse_if_drained(deployment.services)
-
-
-def test_jobs_are_listed_as_far_back_as_one_can_train_and_then_the_new_ones(
-    deployment: Deployment,
-) -> None:
-    listed = []
-
-    class Listing:
-        def unfinished(self, prefix: str, since: float) -> dict[str, str]:
-            listed.append((prefix, since))
-            return {}
-
-    drainage = Drainage(replace(deployment, listing=Listing()), Clock())
-    now = deployment.services.clock.now()
-    drainage.read()
-    drainage.read()
-
-    # Two of SageMaker's 28 days: one of waiting for a spot machine, one of training.
-    assert [("cg-", now - 2 * 28 * 86_400), ("cg-", now - CLOCKS_APART_SECONDS)] == listed
 
 
 def test_a_lock_without_a_running_execution_ages(deployment: Deployment) -> None:
@@ -204,17 +126,6 @@ def test_a_lock_whose_execution_was_named_by_a_person_is_released(deployment: De
     Drainage(deployment, Clock()).take(DrainSteps((), (), (HeldLock("lm", owner, 999.0),)))
 
     assert [] == deployment.locks()
-
-
-def test_each_execution_is_stopped_where_it_runs(deployment: Deployment) -> None:
-    trial = scripted(deployment.trials).start("lm-1", TRIAL)
-    waiting = scripted(deployment.runs).start("lm-3", {"workload": "lm"})
-    drainage = Drainage(deployment, Clock())
-    drainage.take(next_steps(drainage.read(), stop_jobs=False))
-
-    assert [[trial], [waiting]] == [
-        list(scripted(machine).stopped) for machine in (deployment.trials, deployment.runs)
-    ]
 
 
 def test_a_look_tells_this_stages_work_from_all_other(deployment: Deployment) -> None:
@@ -256,25 +167,3 @@ def test_a_run_whose_only_jobs_found_no_machine_waits_and_one_that_trained_recor
     wait = CapacityWait(1, run, 0, name, "baseline", None, 0.0, 300, None).to_entry()
     services.ledger.raw.put_once("lm", CapacityWait.key_of(run=run, attempt=0), wait)
     assert [RunPhase.WAITING] == [one.phase for one in drainage.read().runs]
-
-
-def test_it_ends_with_nothing_running_and_every_lock_free(deployment: Deployment) -> None:
-    services, clock = deployment.services, Clock()
-    trial = scripted(deployment.trials).start("lm-0mabc123", TRIAL)
-    acquire_lock({**TRIAL, "execution": trial}, services=services)
-    job(deployment, "cg-lm-0mabc123-q1a0-r0", trial)
-    drainage = Drainage(deployment, clock)
-    begin_drain(deployment, "human:ada")
-
-    for _ in range(3):  # nobody cleans up here, so the drain has to
-        drainage.take(next_steps(drainage.read(), stop_jobs=False))
-        clock.seconds += CLEAN_UP_SECONDS
-    assert drainage.read().idle
-
-    assert {trial: "the deployment was drained"} == scripted(deployment.trials).stopped
-    assert "Stopped" == services.jobs.describe("cg-lm-0mabc123-q1a0-r0")["TrainingJobStatus"]
-    (failed,) = [e for e in services.ledger.raw.entries("lm") if e["kind"] == "failed"]
-    assert trial == failed["execution"]
-    mark = drain_mark(services.ledger)
-    assert mark is not None
-    assert mark.drained

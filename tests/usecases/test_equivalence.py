@@ -12,9 +12,6 @@ from compilegate.domain import naming
 from compilegate.domain.errors import UnreadableRecordError
 from compilegate.domain.flag_change import Override
 from compilegate.domain.ledger_keys import DEPLOYMENT
-from compilegate.domain.records.ledger import ClassRevoked
-from compilegate.domain.trial.evidence import read_records
-from compilegate.facts import load_facts
 from compilegate.usecases.equivalence import (
     UNREADABLE,
     restore_classes,
@@ -25,7 +22,7 @@ from compilegate.usecases.records import to_json
 from tests.domain.evidence_builder import BASE_WALL, CENTRE
 from tests.domain.test_equivalence import FIRST, LAST, UNSEEN, figures
 from tests.domain.test_equivalence import TABLE as FAULTS
-from tests.usecases.equivalence_table import COUNTS, CPU, GPU, TABLE, shipped
+from tests.usecases.equivalence_table import TABLE, shipped
 from tests.usecases.production_builder import (
     TWO_MARGINS,
     WORKLOAD,
@@ -34,9 +31,8 @@ from tests.usecases.production_builder import (
     promote,
     watch,
 )
-from tests.usecases.trial_builder import TRIAL, asks_full_runs, call_judge, evidence, first_round
+from tests.usecases.trial_builder import TRIAL
 
-FIFTH = "1970-01-01T00:00:05Z"
 WHY = Override("ana", "the data was truncated")
 
 
@@ -44,32 +40,6 @@ WHY = Override("ana", "the data was truncated")
 def _shipped() -> Iterator[None]:
     with shipped(TABLE):
         yield
-
-
-def test_a_table_that_a_test_ships_is_gone_after_it() -> None:
-    shown = [len(load_facts().faults.classes)]
-    with pytest.raises(AssertionError), shipped(TABLE | {"classes": []}):
-        shown.append(len(load_facts().faults.classes))
-        raise AssertionError
-
-    assert [2, 0, 2] == [*shown, len(load_facts().faults.classes)]
-
-
-def revoke(services: Any, decision_id: str, workload: str, at: int = 5) -> ClassRevoked:
-    record = ClassRevoked(at, decision_id, workload, ", ".join(GPU.values()), "worse")
-    services.ledger.append(DEPLOYMENT, record)
-    return record
-
-
-def test_evidence_has_the_shipped_table_and_when_a_class_was_revoked(services: Any) -> None:
-    revoke(services, "d2", "ads", at=7)
-    revoke(services, "d1", "lm", at=5)
-
-    assert table_of(services.ledger, "ml.g5.xlarge") == {
-        "check": TABLE["check"], "bounds": TABLE["bounds"], "shares": TABLE["shares"],
-        "device": "cuda 8.6",
-        "classes": [{**CPU, **COUNTS, "revoked_at": None}, {**GPU, **COUNTS, "revoked_at": FIFTH}],
-    }  # fmt: skip
 
 
 def test_no_table_and_a_revocation_that_cannot_be_read_leave_no_class_in_use(
@@ -85,33 +55,6 @@ def test_no_table_and_a_revocation_that_cannot_be_read_leave_no_class_in_use(
 
     with shipped({**TABLE, "bounds": {}}):
         assert table_of(type(services.ledger)(type(services.ledger.raw)()), "") is None
-
-
-def test_each_round_judges_by_the_table_as_it_stands_and_records_it(services: Any) -> None:
-    first_round(services)
-    before = evidence(services)["equivalence"]
-    revoke(services, "d1", "lm")
-    call_judge(services, 1, [], asks_full_runs("compile 17"))
-    after = evidence(services)["equivalence"]
-
-    assert after == read_records(evidence(services)).equivalence  # for looks within the round
-    assert [None, None] == [one["revoked_at"] for one in before["classes"]]
-    assert [None, FIFTH] == [one["revoked_at"] for one in after["classes"]]
-
-
-def test_a_class_counts_again_when_no_workloads_alarm_revokes_it(services: Any) -> None:
-    first, second, other = (
-        revoke(services, *one) for one in (("d1", "lm"), ("d2", "lm"), ("d3", "ads"))
-    )
-    restore_classes([first, second], WHY, services)
-    assert [other] == revoked_classes(services.ledger)
-    restore_classes([other], WHY, services)
-
-    table = table_of(services.ledger, "ml.g5.xlarge")
-    assert table is not None
-    assert [None, None] == [one["revoked_at"] for one in table["classes"]]
-    entry = services.ledger.raw.entries(DEPLOYMENT, "equivalence#d1#restored")[0]
-    assert ("human:ana", WHY.reason) == (entry["by"], entry["reason"])
 
 
 def promote_examined(services: Any, last: Any) -> None:

@@ -6,7 +6,6 @@ nothing is doubled.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -19,7 +18,7 @@ from compilegate.ports import Services
 from compilegate.usecases.flag.change_flag import Changed, change_flag, repair_flag
 from tests import fakes
 from tests.usecases.flag_changes import FLAG, FLAGS, WORKLOAD, assert_sound, flag_change, history
-from tests.usecases.interleaving import AFTER, BEFORE, GO, Crash, Move, every_run, run, stepped
+from tests.usecases.interleaving import Move, every_run, run
 
 NOW = fakes.FixedClock().now()
 # What stood before each kind of change, so that it has something to change.
@@ -31,8 +30,6 @@ BEFORE_IT: dict[str, Sequence[str]] = {
     "other enable": ("enable",),
 }  # fmt: skip
 assert set(BEFORE_IT) == set(FLAGS)
-# Read the ledger, append, write the parameter, read the ledger.
-CALLS = 4
 
 
 def world(before: Sequence[str] = ()) -> Services:
@@ -42,36 +39,6 @@ def world(before: Sequence[str] = ()) -> Services:
         change = flag_change(kind, f"before#{number}", decided_at=NOW + 1)
         change_flag(WORKLOAD, change, services=services)
     return services
-
-
-def state(services: Any) -> tuple[Any, Any]:
-    return history(services), services.flags.read(FLAG)
-
-
-def crash_at(number: int, how: str, services: Services, change: FlagVersion) -> bool:
-    """Make the change with a crash at its ``number``-th call; False where it has fewer."""
-    turns = iter([GO] * number + [how])
-    try:
-        change_flag(WORKLOAD, change, services=stepped(services, lambda: next(turns, GO)))
-    except Crash:
-        return True
-    return False
-
-
-@pytest.mark.parametrize("kind", FLAGS)
-def test_a_change_that_crashes_once_or_twice_is_made_once_by_running_again(kind: str) -> None:
-    change = flag_change(kind, decided_at=NOW + 1)
-    undisturbed = world(BEFORE_IT[kind])
-    change_flag(WORKLOAD, change, services=undisturbed)
-    never = (CALLS, BEFORE)
-    moments = [*itertools.product(range(CALLS), (BEFORE, AFTER)), never]
-    for first, second in itertools.product(moments, moments):
-        services = world(BEFORE_IT[kind])
-        assert crash_at(*first, services, change) is (first != never)
-        crash_at(*second, services, change)
-        change_flag(WORKLOAD, change, services=services)
-        assert state(undisturbed) == state(services), (first, second)
-    assert_sound(undisturbed)
 
 
 def writer(

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import random
-import re
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -15,32 +13,26 @@ from typing import Any
 import pytest
 
 from compilegate.domain import naming
-from compilegate.domain.codec import read, write
+from compilegate.domain.codec import write
 from compilegate.domain.console import s3_object
-from compilegate.domain.decision import Decision, Speedup
 from compilegate.domain.errors import NotFoundError
 from compilegate.domain.flag import parse_flag
 from compilegate.domain.flag_change import Override
 from compilegate.domain.formats import percent
-from compilegate.domain.judging.evidence_file import read_evidence
-from compilegate.domain.judging.probation import replay_probation
 from compilegate.domain.production.registration import FAULT_VARIABLE, Registration
 from compilegate.domain.records.production import (
     BegunRun,
-    IgnoredJob,
-    ProductionRun,
     RegistrationChange,
 )
 from compilegate.domain.records.trials import TrialDecided
 from compilegate.domain.utc import day, minute
-from compilegate.report import statements
 from compilegate.report.render import render
 from compilegate.usecases.flag.change_flag import revert_by_hand
 from compilegate.usecases.production.announce_review import history_page, write_history
 from compilegate.usecases.records import Trial, to_json
 from compilegate.usecases.reports import trial_report
 from tests.domain.evidence_builder import BASE_WALL, CENTRE, MINE_WALL, judge
-from tests.domain.production.run_builder import BEGIN, DAY, production_run
+from tests.domain.production.run_builder import BEGIN, DAY
 from tests.domain.workload_builder import SOUND
 from tests.report.browser import CHROMIUM, assert_readable, browser, saved
 from tests.usecases.production_builder import WORKLOAD, promote, record, trial_evidence, watch
@@ -153,24 +145,6 @@ STATES: dict[str, tuple[Callable[[Any], None], str, str, bool]] = {
 }  # fmt: skip
 
 
-def test_the_page_shows_the_speed_up_and_the_saving_of_the_trials_report(services: Any) -> None:
-    promote(services)
-    decision = judge(trial_evidence()).to_dict(FLAG)
-    key = naming.record_key(WORKLOAD, TRIAL, "decision")
-    services.store.put(key, to_json(decision))
-    decided = TrialDecided(BEGIN, TRIAL, "promote", key, "d1", "compile")
-    services.ledger.append(WORKLOAD, decided)
-    for number, arm in enumerate(("baseline", "compile", "compile"), 1):
-        record(services, number, arm, wall_seconds=WALLS[arm])
-    page, document = page_of(services)
-    speed = statements.speedup(read(Speedup, decision["speedup"]))
-    saving = decision["saving"]["usd_per_run"] * document["savings"]["compared_runs"]
-
-    assert f": whole jobs are {speed}." in " ".join(document["lede"])
-    assert f"trial {speed}" in page.markdown
-    assert saving == pytest.approx(document["savings"]["expected_usd"])
-
-
 def test_the_trials_own_page_is_written_again_with_what_followed(services: Any) -> None:
     decided(services)
     reverted(services)
@@ -186,17 +160,6 @@ def test_the_trials_own_page_is_written_again_with_what_followed(services: Any) 
     assert told in now
     assert told in written
     assert f"as of {minute(flags[-1].at)}" in written
-
-
-def test_the_trials_own_page_says_that_a_person_turned_it_on(services: Any) -> None:
-    decided(services)
-    promoted(services, 0)
-    (flag,) = services.ledger.history(WORKLOAD).flags
-    by_hand = replace(flag, by="human:ada", reason="for the demo")
-
-    report = render(trial_report(Trial(WORKLOAD, TRIAL, ""), services, [by_hand]))
-
-    assert "it is on (state probation), by ada: “for the demo”" in report.markdown
 
 
 def decided(services: Any) -> None:
@@ -218,30 +181,6 @@ def test_what_sound_runs_saved_is_a_share_of_what_was_expected(services: Any) ->
     assert share_of_estimate(document) in page.markdown
 
 
-@pytest.mark.parametrize("loss", [0.02, LOSS, 0.1])
-def test_history_report_and_reason_have_one_figure_of_the_same_runs(
-    services: Any, loss: float
-) -> None:
-    decided(services)
-    promoted(services, 5)
-    runs(services, range(6, 40), loss=loss, drift=0.01)
-    (last,) = (one for one in services.ledger.history(WORKLOAD).reviews if one.action == "revert")
-    figures = read(Decision, json.loads(services.store.get(str(last.decision_key)))).quality
-    page, document = page_of(services)
-    report = services.store.get(
-        naming.probation_report_key(WORKLOAD, TRIAL, str(last.decision_id), "md")
-    ).decode()
-    assert figures is not None
-    delta = statements.delta(figures.delta)
-    (checked,) = re.findall("is worse by ([0-9.]+), confirmed", page.headline)
-
-    assert f"{statements.OF_ALL}{delta}" in report
-    assert {delta} == {*re.findall(r"Δ [^ |<]*\d", page.html)}
-    assert checked in re.findall(r"Δ .([0-9.]+) in the \d+ runs", report)
-    # What was saved with worse models is no share of what was promised.
-    assert share_of_estimate(document) not in page.markdown
-
-
 @pytest.mark.parametrize(("happens", "label", "words", "saves"), STATES.values(), ids=STATES)
 def test_each_state_has_its_label_and_headline(
     happens: Any, label: str, words: str, saves: bool, services: Any
@@ -256,78 +195,9 @@ def test_each_state_has_its_label_and_headline(
     assert saves is bool(document["savings"] and document["savings"]["saved_usd"])
 
 
-def test_a_revert_has_its_events_in_order_and_the_sums_of_the_judge(services: Any) -> None:
-    reverted(services)
-
-    page, document = page_of(services)
-
-    turns = [one["kind"] for one in document["events"] if not one["title"].startswith("Run ")]
-    assert "alarm" == turns[1]
-    assert 3 == len(turns)
-    last = document["runs"][-1]
-    assert ("baseline", "reverted") == (last["arm"], last["flag_state"])
-    assert 6 == sum(run["confirm"] for run in document["runs"])
-    quality, speed = document["sums"]["quality"], document["sums"]["speed"]
-    alarms = [place for place, total, _, _ in quality["points"] if total > quality["limit"]]
-    alarm = next(event for event in document["events"] if event["kind"] == "alarm")
-    assert alarm["place"] == alarms[0] + 0.5
-    assert 0.0 == quality["points"][-1][1]  # begun anew after the check
-    assert max(total for _, total, _, _ in speed["points"]) < speed["limit"]
-    # Listening to the replay changes nothing.
-    evidence = json.loads(services.store.get(reviews(services)[-1]["evidence_key"]))
-    arms: set[str] = set()
-    finding = replay_probation(read_evidence(evidence), lambda arm, _run, _monitors: arms.add(arm))
-    assert judge(evidence).verdict == finding.verdict
-    assert {"baseline", "compile"} == arms
-    # What next, links to what it names, and the runs as CSV.
-    there = replace(services, settings=replace(services.settings, stage="local"))
-    saved_runs = re.search(r'data:text/csv;base64,([^"]+)"', page.html)
-    assert "compilegate status bert-docs --stage prod" in re.sub("</?span[^>]*>", "", page.html)
-    assert re.search(r'<a href="https://us-east-1\.console[^"]+">s3://data/decisions/', page.html)
-    assert "console.aws" not in history_page(WORKLOAD, there).html
-    assert saved_runs is not None
-    runs_saved = base64.b64decode(saved_runs[1]).decode().splitlines()
-    assert 1 + len(services.ledger.history(WORKLOAD).runs) == len(runs_saved)
-
-
-def test_an_alarm_that_is_not_confirmed_is_one_event_each(services: Any) -> None:
-    alarmed(services)
-    runs(services, range(6, 15))
-
-    _, document = page_of(services)
-
-    kinds = [one["kind"] for one in document["events"] if one["kind"] in ("alarm", "cleared")]
-    assert ["alarm", "cleared"] == kinds
-
-
-def test_before_the_first_run_there_is_nothing_to_draw(services: Any) -> None:
-    registered(services)
-
-    page, document = page_of(services)
-
-    (event,) = document["events"]
-    assert "registered" == event["kind"]
-    assert len(page.html) < 100_000  # without the charts' library
-
-
 def test_an_unknown_workload_has_no_page(services: Any) -> None:
     with pytest.raises(NotFoundError, match="compilegate register"):
         history_page("nobody", services)
-
-
-def test_without_a_promotion_there_are_no_savings_and_no_sums(services: Any) -> None:
-    without_a_flag(services)
-    decided = TrialDecided(
-        services.clock.now(), "0mabc123", "inconclusive", "decisions/x", "d", "compile",
-        reasons=("compile: blocks vary too much.",),
-    )  # fmt: skip
-    services.ledger.append(WORKLOAD, decided)
-
-    _, document = page_of(services)
-
-    assert (None, {}) == (document["savings"], document["sums"])
-    (lede,) = document["lede"]
-    assert "compile: blocks vary too much" in lede
 
 
 def test_an_injected_fault_is_named_at_every_run_that_it_affected(services: Any) -> None:
@@ -350,69 +220,6 @@ def test_an_injected_fault_is_named_at_every_run_that_it_affected(services: Any)
 
     assert [None, None, None, FAULT, None] == [r["injected_fault"] for r in document["runs"]]
     assert FAULT in " ".join(document["lede"])
-
-
-@pytest.mark.parametrize(("year", "simulated"), [(2030, True), (2020, False)])
-def test_runs_that_are_scheduled_later_than_they_ran_have_a_simulated_clock(
-    year: int, simulated: bool, services: Any
-) -> None:
-    record(services, 1, "baseline", details={"scheduled": f"{year}-01-01T02:00:00.000Z"})
-
-    _, document = page_of(services)
-
-    assert simulated is document["simulated_clock"]
-    assert simulated is ("2030-01-01 02:00" in document["events"][-1]["text"])
-
-
-def test_runs_without_evidence_and_failed_ones_say_why(services: Any) -> None:
-    run = production_run(1, result={}, counts=False, reason="it left no evidence")
-    services.ledger.raw.put_once(
-        WORKLOAD,
-        ProductionRun.key_of(run=run.run, job=run.job),
-        replace(run, at=BEGIN + DAY).to_entry(),
-    )
-    record(services, 2, "baseline", finished=False, metric=None, reason="out of memory")
-
-    _, document = page_of(services)
-
-    texts = [event["text"] for event in document["events"]]
-    assert ["no evidence", "out of memory"] == [
-        next(word for word in ("no evidence", "out of memory") if word in text) for text in texts
-    ]
-    assert [None, None] == [one["metric"] for one in document["runs"]]
-
-
-def test_a_job_of_another_role_is_in_it_with_what_to_do(services: Any) -> None:
-    registered(services)
-    ignored = IgnoredJob(services.clock.now(), "nightly-7", "arn:etl", "job_of_another_role")
-    services.ledger.append(WORKLOAD, ignored)
-
-    _, document = page_of(services)
-
-    (event,) = [one for one in document["events"] if one["kind"] == ignored.kind]
-    assert event["text"].startswith("nightly-7 ran as arn:etl. ")
-    assert "schedule.team_role" in event["text"]
-
-
-def test_half_a_thousand_runs_are_summed_up(services: Any) -> None:
-    half_a_thousand(services)
-
-    page, document = page_of(services)
-
-    assert 500 == len(document["runs"])
-    assert "Runs 1 to 500" in page.html
-    assert len(page.markdown) < 10_000
-
-
-def test_text_from_outside_stays_text(services: Any) -> None:
-    promote(services)
-    reason = "<script>alert(1)</script>"
-    revert_by_hand(WORKLOAD, Override("ada", reason), services=services)
-
-    page, _ = page_of(services)
-
-    assert reason not in page.html
-    assert "<script>" not in page.markdown
 
 
 def test_the_page_lies_where_the_message_says(
@@ -465,15 +272,3 @@ def test_a_browser_draws_every_chart_readably_at_every_size(
     with browser(tmp_path / "profile") as chromium:
         assert_readable(chromium, page)
         assert charts == chromium.run("document.querySelectorAll('figure.chart').length")
-
-
-def test_a_run_that_was_to_restore_compiled_code_and_did_not_says_so(services: Any) -> None:
-    promote(services)
-    for number, state in enumerate(("restored", "stale"), 1):
-        record(services, number, details={"compile_bundle": {"sha256": "a" * 64, "state": state}})
-    _, document = page_of(services)
-    texts = [one["text"] for one in document["events"] if "compiled anew" in one["text"]]
-
-    assert ["restored", "stale"] == [one["compile_bundle"]["state"] for one in document["runs"]]
-    (text,) = texts
-    assert "(stale)" in text

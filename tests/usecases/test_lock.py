@@ -51,31 +51,6 @@ def job(event: dict[str, str]) -> str:
     return f"{naming.job_base(WORKLOAD, event['trial'], 'q1a17')}-r0"
 
 
-def kinds(services: Any) -> list[str]:
-    return [entry["kind"] for entry in services.ledger.raw.entries(WORKLOAD)]
-
-
-@pytest.mark.parametrize(
-    ("status", "later", "cleaned_up"),
-    [
-        ("ABORTED", 0, True), ("FAILED", 0, True), ("TIMED_OUT", 0, True),
-        # With a verdict, and long forgotten.
-        ("SUCCEEDED", 3601, False), (None, 3601, False),
-    ],
-)  # fmt: skip
-def test_a_lock_is_taken_over_from_a_trial_that_ended_and_cleaned_up_after_where_it_did_not(
-    services: Any, status: str | None, later: int, cleaned_up: bool
-) -> None:
-    services.ends[FIRST["execution"]] = ended(FIRST, status)
-    services.clock.seconds += later
-    acquire_lock(SECOND, services=services)
-
-    assert SECOND["execution"] == services.locks.holder(WORKLOAD)
-    assert cleaned_up is ("failed" in kinds(services))
-    left = "Stopped" if cleaned_up else "InProgress"
-    assert left == services.jobs.describe(job(FIRST))["TrainingJobStatus"]
-
-
 def test_one_that_step_functions_does_not_know_yet_keeps_its_lock(services: Any) -> None:
     services.ends[FIRST["execution"]] = FORGOTTEN
 
@@ -116,22 +91,6 @@ def test_a_clean_up_that_fails_does_not_keep_the_lock(
     assert SECOND["execution"] == services.locks.holder(WORKLOAD)
 
 
-@pytest.mark.parametrize("cleaned_up", [True, False], ids=["cleaned up", "clean-up lost"])
-def test_an_execution_that_was_stopped_before_it_took_the_lock_gives_it_back(
-    cleaned_up: bool,
-) -> None:
-    services: Any = fakes.services()
-    end = ended(FIRST, "ABORTED")
-    if cleaned_up:
-        abort_trial({"detail": end.detail}, services=services)
-    else:
-        services.ends[FIRST["execution"]] = end
-
-    with pytest.raises(WorkloadLockedError, match="stopped"):
-        acquire_lock(FIRST, services=services)
-    assert services.locks.holder(WORKLOAD) is None
-
-
 def test_a_trial_runs_once_and_a_copy_that_fails_keeps_no_lock() -> None:
     """Started again with the same input: its jobs and documents are those of the first."""
     services: Any = fakes.services()
@@ -145,17 +104,6 @@ def test_a_trial_runs_once_and_a_copy_that_fails_keeps_no_lock() -> None:
     services.locks.acquire(WORKLOAD, copy["execution"], now=0, expires_at=10)
     abort_trial({**copy, "error": "X", "cause": ""}, services=services)
     assert services.locks.holder(WORKLOAD) is None
-
-
-@pytest.mark.parametrize("name", [f"{WORKLOAD}-0mabc123", "by-hand", "a-0mabc124"])
-def test_a_trial_is_the_one_of_its_input_whatever_its_execution_is_called(name: str) -> None:
-    services: Any = fakes.services()
-    event = {**FIRST, "execution": f"{STATES}:{name}"}
-    acquire_lock(event, services=services)
-
-    assert ["0mabc123"] == [one.trial for one in services.ledger.history(WORKLOAD).started]
-    abort_trial({**event, "error": "X", "cause": ""}, services=services)
-    assert {"0mabc123"} == services.ledger.history(WORKLOAD).ended_trials
 
 
 def test_a_lock_released_by_hand_is_recorded_and_cleaned_up_after(services: Any) -> None:

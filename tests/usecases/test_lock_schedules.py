@@ -21,7 +21,6 @@ from compilegate.usecases.flag.approval import ask_approval
 from compilegate.usecases.operations.sweep import sweep
 from compilegate.usecases.planning import plan_trial
 from compilegate.usecases.records import to_json
-from compilegate.usecases.trial import lock
 from compilegate.usecases.trial.abort_trial import abort_trial
 from compilegate.usecases.trial.lock import acquire_lock
 from compilegate_operating.drainage import unlock
@@ -86,16 +85,6 @@ def past(services: Any) -> WorkloadHistory:
     return services.ledger.history(WORKLOAD)
 
 
-def test_of_two_trials_that_begin_at_once_one_has_the_workload() -> None:
-    seen = set()
-    for services in schedules(fakes.services(), [begins(FIRST), begins(SECOND)]):
-        holder = services.locks.holder(WORKLOAD)
-        assert [holder] == [one.execution for one in past(services).started]
-        seen.add(holder)
-
-    assert {FIRST["execution"], SECOND["execution"]} == seen
-
-
 def sweeps(services: Services) -> None:
     sweep({}, services=services, topic=fakes.MemoryTopic())
 
@@ -124,27 +113,6 @@ def just_stopped(known: bool) -> Services:
 def test_a_trial_that_is_stopped_while_it_takes_the_lock_has_none_in_the_end(known: bool) -> None:
     for services in schedules(just_stopped(known), [begins(FIRST), aborts(FIRST)]):
         assert services.locks.holder(WORKLOAD) is None
-
-
-class Unseen:
-    """In the place of TrialFailed: no clean-up is looked for."""
-
-    @staticmethod
-    def key_of(**_: object) -> str:
-        return "none"
-
-
-@pytest.mark.parametrize(
-    ("name", "blind", "known"),
-    [("_refuse_if_lost", lambda *_: None, True), ("TrialFailed", Unseen, False)],
-)
-def test_without_its_last_look_a_stopped_trial_would_keep_the_lock(
-    name: str, blind: object, known: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(lock, name, blind)
-    after = schedules(just_stopped(known), [begins(FIRST), aborts(FIRST)])
-
-    assert {None, FIRST["execution"]} == {services.locks.holder(WORKLOAD) for services in after}
 
 
 def test_two_trials_that_take_over_at_once_do_not_both_have_the_workload() -> None:

@@ -9,19 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compilegate.domain import naming
-from compilegate.domain.fleet.row import Row
-from compilegate.domain.production.attempts import RUN_SECONDS
-from compilegate.domain.production.recorded_run import LOOK_BACK_SECONDS
 from compilegate.domain.production.summaries import DayFigures, day_of
-from compilegate.domain.records.production import BegunRun
-from compilegate.usecases.fleet.project import SOUND, RowRepair, fold_workload
+from compilegate.usecases.fleet.project import RowRepair, fold_workload
 from compilegate.usecases.operations.sweep import Look, day_by_ledger, look_at, sweep
 from tests.domain.fleet.ledgers import ledgers
 from tests.fakes import MemoryTopic, services
-from tests.usecases.production_ledger import DAY, NOW, decided, promote, ran, started, write
-
-HOUR = 3600
+from tests.usecases.production_ledger import DAY, NOW, started, write
 
 
 def look(of: Any) -> Look:
@@ -55,68 +48,6 @@ def test_the_figures_of_a_day_are_those_of_the_whole_ledger(ledger: Any, later: 
 def rounded(day: DayFigures) -> DayFigures:
     """Sums of floats, in whichever order."""
     return replace(day, production_usd=round(day.production_usd, 6))
-
-
-def test_years_of_runs_are_not_read_and_one_read_is_enough_without_a_candidates_run() -> None:
-    of: Any = services()
-    promote(of, "w", NOW - 700 * DAY)
-    write(of, "w", decided("t", NOW - 700 * DAY))
-    for day in range(700, -1, -1):
-        ran(of, "w", NOW - day * DAY, "baseline" if day < 9 else "compile")
-    of.clock.seconds = NOW
-    fold_workload("w", of)
-    read: list[int] = []
-    entries = of.ledger.raw.entries
-
-    def counted(*place: str) -> Any:
-        found = entries(*place)
-        read.append(len(found))
-        return found
-
-    of.ledger.raw.entries = counted
-    of.clock.seconds += HOUR
-    found: Any = look(of)
-    assert (SOUND, 1, 1) == (found.row, found.day.production_runs, found.day.flags_on)
-    assert [1, 17] == read  # the flag's change, half a month of runs and the trial's decision
-
-    ran(of, "w", NOW + 60, "compile")
-    fold_workload("w", of)
-    read.clear()
-    of.clock.seconds += HOUR
-    found = look(of)
-    assert (SOUND, 2) == (found.row, found.day.production_runs)
-    *recent, months = read
-    assert ([1, 18], True) == (recent, 90 <= months <= 125)
-
-
-@pytest.mark.parametrize(
-    ("row", "age", "is_read"),
-    [
-        (False, RUN_SECONDS, True),
-        (False, RUN_SECONDS + 2 * DAY, False),
-        ("another", LOOK_BACK_SECONDS, True),
-        ("another", LOOK_BACK_SECONDS + 2 * DAY, False),
-        ("this", LOOK_BACK_SECONDS + 2 * DAY, True),
-        ("this", RUN_SECONDS, True),
-        ("this", RUN_SECONDS + 2 * DAY, False),  # it has ended, whatever the row says
-    ],
-)
-def test_runs_are_read_as_far_back_as_one_may_have_left_a_job(
-    monkeypatch: pytest.MonkeyPatch, row: Any, age: int, is_read: bool
-) -> None:
-    of: Any = services()
-    of.clock.seconds = NOW
-    run, other = (naming.trial_id(1000 * at) for at in (NOW - age, NOW - HOUR))
-    write(
-        of, "w", BegunRun(NOW - age, run, "execution", "baseline", "flag", 1, 1, "spec", "source")
-    )
-    opened = {"this": (run,), "another": (other,)}
-    monkeypatch.setattr(
-        RowRepair, "row", lambda *_: Row("w", open_runs=opened[row]) if row else None
-    )
-    found = look(of)
-    assert [run] * is_read == [one.run for one in found.runs]
-    assert [run] * is_read == [one.of.run for one in found.suspects]  # type: ignore[union-attr]
 
 
 def test_what_may_still_change_is_measured_after_the_sweep_and_what_fails_is_kept() -> None:

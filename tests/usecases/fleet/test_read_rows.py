@@ -7,7 +7,6 @@ import pytest
 from compilegate.domain.fleet.row import UNREADABLE, Row
 from compilegate.domain.records.trials import TrialFailed
 from compilegate.ports import Services
-from compilegate.usecases.fleet import project as read_rows
 from compilegate.usecases.fleet.project import Fleet, read_fleet
 from tests.fakes import MemoryFleet, services
 
@@ -44,22 +43,6 @@ def test_what_has_no_readable_row_is_folded_and_a_newer_releases_left_alone(
     assert ((), ("d",)) == (fleet.building, fleet.unread)
     assert [*"abcdegh"] == fleet.names
     assert [UNREADABLE] == [need.code for need in fleet.rows[-1].needs]
-
-
-def test_beyond_a_number_rows_are_named_by_what_they_lack(
-    stage: Services, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(read_rows, "MOST_FOLDED", 1)
-    one = read_fleet(stage)
-    monkeypatch.setattr(read_rows, "MOST_FOLDED", 3)
-    three = read_fleet(stage)
-
-    assert (["a", "b", "c"], ("g", "h", "i"), ("e", "d")) == (
-        [row.workload for row in one.rows], one.building, one.unread,
-    )  # fmt: skip
-    assert (["a", "b", "c", "e", "g"], ("h", "i"), ("d",)) == (
-        [row.workload for row in three.rows], three.building, three.unread,
-    )  # fmt: skip
 
 
 def test_a_stage_without_workloads_has_none() -> None:

@@ -11,15 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compilegate.domain.flag import Flag
 from compilegate.domain.fleet.month import month_at, months_between
-from compilegate.domain.fleet.row import FOLD, Need, Row
+from compilegate.domain.fleet.row import Row
 from compilegate.domain.ledger_keys import RUN_ENTRIES
 from compilegate.domain.naming import trial_id
-from compilegate.domain.records.flags import FlagVersion
-from compilegate.domain.records.production import CanaryRound, ProductionRun, RegistrationChange
-from compilegate.domain.records.trials import ApprovalRequested
-from compilegate.ports import FleetTable, Ledger, Services
+from compilegate.domain.records.production import ProductionRun
+from compilegate.ports import FleetTable, Services
 from compilegate.usecases.fleet import project as module
 from compilegate.usecases.fleet.project import (
     BUDGET_SECONDS,
@@ -28,7 +25,6 @@ from compilegate.usecases.fleet.project import (
     NEWER,
     REPAIRED,
     SOUND,
-    STREAM_SECONDS,
     WAITING,
     RowRepair,
     fold,
@@ -38,8 +34,8 @@ from compilegate.usecases.fleet.project import (
 )
 from tests.domain.fleet.ledgers import BEGIN, ledgers
 from tests.fakes import FixedClock, MemoryFleet, services
-from tests.usecases.fleet.test_project import Spied, batch
-from tests.usecases.production_ledger import DAY, NOW, decided, ran, started, waited, write
+from tests.usecases.fleet.test_project import batch
+from tests.usecases.production_ledger import DAY, NOW, decided, ran, write
 
 
 def cloud() -> Services:
@@ -89,55 +85,6 @@ def test_a_row_that_lags_is_folded_anew_and_counted() -> None:
     assert 2_000_000 == of.fleet.rows().read[0].trials.micro_usd
 
 
-RUN = trial_id(1000 * (NOW + 60))
-LOST: dict[str, tuple[list[Any], Any]] = {
-    "the end of a run that waited": (
-        [waited(RUN, 0, NOW + 60)],
-        ProductionRun(RUN, "cg-p1", "compile", NOW + 90, NOW + 99, {}, True, "flag", at=NOW + 99),
-    ),
-    "a run that ended before another": ([], run("0j", NOW - 4000)),
-    "a decision": ([started("a", "t1", NOW)], decided("t1", NOW + 60, spent_usd=2.0)),
-    "a question": ([], ApprovalRequested(NOW, NOW + DAY, "t1")),
-    "a canary round": ([], CanaryRound("t1", 1, (), {}, "job", NOW, 60, False, NOW)),
-    "a registration": ([], RegistrationChange(1, True, at=NOW, document={"owner": "nlp"})),
-    "a change of the flag": (
-        [], FlagVersion(1, NOW, "c1", "human:a", "enable", "why", Flag(True, "permanent").to_json())
-    ),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("what", LOST)
-def test_whatever_entry_was_lost_the_row_lags_and_is_repaired(what: str) -> None:
-    before, record = LOST[what]
-    of = cloud()
-    for one in before:
-        write(of, "a", one)
-    fold_workload("a", of)
-    lost(of, record)
-
-    assert [REPAIRED, SOUND] == [check(of), check(of)]
-
-
-def test_what_was_just_written_hides_nothing_older_and_is_compared_once_it_has_come(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    of = cloud()
-    lost(of, decided("t8", of.clock.now()), decided("t9", of.clock.now() + DAY - 60))
-    assert REPAIRED == check(of)
-
-    lost(of, decided("t7", of.clock.now() + 9 * DAY))
-    assert REPAIRED == check(of)
-
-    monkeypatch.setattr(RowRepair, "_is_compared_today", lambda *_: True)
-    write(of, "a", run("0j", of.clock.now() - 60))
-    lock = "arn:aws:states:us-east-1:1:execution:evaluate:a-t1"
-    assert [SOUND, REPAIRED] == [check(of), check(of, lock=lock)]
-    stored = of.fleet.row("a")
-    assert stored.item is not None
-    of.fleet.put(replace(stored.item, owner="of no entry"), stored.version)
-    assert REPAIRED == check(of, lock=lock)
-
-
 def test_a_row_that_is_not_there_is_built() -> None:
     of = cloud()
     ran(of, "b", NOW - 3600, "compile")
@@ -162,15 +109,6 @@ def test_months_of_a_workload_in_which_nothing_happens_begin_and_are_closed(
         assert of.fleet.month(month, "a").item is not None
 
 
-def test_a_row_of_an_older_fold_is_built_again() -> None:
-    of = cloud()
-    stored = of.fleet.row("a")
-    assert stored.item is not None
-    of.fleet.put(replace(stored.item, fold=FOLD - 1, owner="as it was folded"), stored.version)
-
-    assert [BUILT, SOUND] == [check(of), check(of)]
-
-
 @pytest.mark.parametrize(("text", "outcome"), [("{", REPAIRED), ('{"schema": 2}', NEWER)])
 def test_a_damaged_row_is_repaired_and_one_of_a_newer_release_counted(
     text: str, outcome: str
@@ -180,40 +118,6 @@ def test_a_damaged_row_is_repaired_and_one_of_a_newer_release_counted(
 
     assert outcome == check(of)
     assert (text == raw.item("fleet", "a")) == (outcome == NEWER)
-
-
-def test_a_ledger_that_is_broken_where_no_day_reads_it_leaves_the_rest_of_its_row() -> None:
-    raw = Spied()
-    of = replace(services(), ledger=Ledger(raw))
-    write(of, "a", decided("t1", NOW - 3600, spent_usd=2.0))
-    fold_workload("a", of)
-    recent = of.ledger.history("a")
-    raw.broken["a"] = ValueError()
-    later(of, DAY)
-
-    assert [REPAIRED, SOUND] == [Comparing(of).check("a", recent, None) for _ in range(2)]
-    found = of.fleet.rows().read[0]
-    assert ([Need("unreadable", NOW + DAY)], 2_000_000) == (
-        [*found.needs], found.trials.micro_usd,
-    )  # fmt: skip
-
-
-def test_a_lock_that_the_row_does_not_know_is_a_lag() -> None:
-    of = cloud()
-    execution = "arn:aws:states:us-east-1:1:execution:evaluate:a-t1"
-    of.locks.acquire("a", execution, now=NOW, expires_at=NOW + 60)
-
-    assert [REPAIRED, SOUND] == [check(of, lock=execution), check(of, lock=execution)]
-
-
-def test_what_was_just_written_is_left_to_the_stream() -> None:
-    of = cloud()
-    write(of, "a", decided("t9", of.clock.now()))
-    later(of, STREAM_SECONDS - 1)
-    assert SOUND == check(of)
-
-    later(of, 1)
-    assert REPAIRED == check(of)
 
 
 def test_what_a_pass_has_no_time_for_waits_for_the_next() -> None:

@@ -14,7 +14,6 @@ from tests.fakes import MemoryTopic
 from tests.usecases.production.runs import (
     CAPACITY,
     NAME,
-    OUT_OF_MEMORY,
     Production,
     summary_tar,
 )
@@ -106,31 +105,6 @@ def test_a_run_that_never_had_a_job_says_why(production):
     assert "the image is gone" in run.reason
 
 
-def test_an_attempt_that_found_no_capacity_is_a_wait_and_no_run(production):
-    production.ends("Failed", FailureReason=CAPACITY)
-    production.record("States.TaskFailed", "{}")
-    waiting = production.services.jobs
-    production.attempt = {**production.attempt, "number": 0}
-
-    ended(production, "ABORTED")
-
-    (run,) = production.runs()
-    assert "NotRun" == run.status
-    assert production.job in waiting.descriptions
-
-
-def test_a_rerun_is_recorded_as_the_baseline_that_it_was(production):
-    production.fails(OUT_OF_MEMORY)
-    production.ends("Completed", output=summary_tar())
-
-    ended(production)
-
-    assert [("compile", "flag", True), ("baseline", "rerun", True)] == [
-        (run.arm, run.why, run.counts)
-        for run in sorted(production.runs(), key=lambda r: r.details["attempt"])
-    ]
-
-
 def test_a_fallback_that_an_ended_execution_left_is_no_evidence():
     production = Production(change(SOUND, training__fallback_instances=("ml.p4d.24xlarge",)))
     production.begin()
@@ -148,12 +122,3 @@ def test_a_duplicate_execution_has_nothing_of_its_own(production):
     assert {"recorded": [], "going_on": []} == ended(production, "ABORTED", execution="another")
     described = production.services.jobs.describe(production.job)
     assert "InProgress" == described["TrainingJobStatus"]
-
-
-def test_an_execution_for_a_teams_job_has_nothing_to_clean_up(production):
-    event = {"detail": {"Tags": {}, "TrainingJobName": "nightly"}}
-    detail = {"executionArn": "e", "status": "FAILED", "input": json.dumps(event)}
-
-    answer = on_run_ended({"detail": detail}, services=production.services)
-
-    assert {"recorded": [], "going_on": []} == answer

@@ -6,16 +6,10 @@ import json
 
 import pytest
 
-from compilegate.domain import job_output, naming
+from compilegate.domain import job_output
 from compilegate.domain.errors import NotFoundError
-from compilegate.domain.job_output import output_uri
-from compilegate.domain.production.recorded_run import StillTrainsError
-from compilegate.domain.production.registration import TrainedJob
-from compilegate.domain.records.production import CanarySlot
 from compilegate.domain.service_limits import problems
 from compilegate.facts import read
-from compilegate.usecases.production import record_run
-from compilegate.usecases.records import read_document
 from tests.archives import tarball
 from tests.domain.workload_builder import SOUND, change
 from tests.usecases.production.runs import (
@@ -29,7 +23,6 @@ from tests.usecases.production.runs import (
 from tests.usecases.trial_builder import quality_output
 
 P4, G5 = "ml.p4d.24xlarge", "ml.g5.24xlarge"
-REFUSED = "SageMaker.AmazonSageMakerException"
 
 
 def begun(workload=SOUND):
@@ -63,14 +56,6 @@ def test_the_request_is_a_trials_full_run_and_says_whose_it_is():
     } == {tag["Key"]: tag["Value"] for tag in request["Tags"]}  # fmt: skip
 
 
-def test_a_spot_job_keeps_its_checkpoints_beside_its_output():
-    production = Production(change(SOUND, training__spot=True, training__max_wait_hours=24))
-    production.begin()
-
-    place = production.build()["CheckpointConfig"]["S3Uri"]
-    assert f"s3://data/production/{NAME}/{production.run}/jobs/checkpoints/p0/" == place
-
-
 @pytest.mark.parametrize(
     ("attempt", "instance", "why"),
     [
@@ -100,57 +85,6 @@ def test_a_run_that_was_never_begun_has_no_request():
         production.build()
 
 
-def test_recording_it_again_adds_nothing_and_answers_the_same(promoted):
-    promoted.ends("Completed", output=summary_tar())
-    first = promoted.record()
-    promoted.services.clock.seconds += 100
-    # What the job left may be gone or have changed: what was written stands.
-    promoted.services.store.objects.clear()
-    promoted.register(SOUND)
-
-    assert first == promoted.record()
-    assert 1 == len(promoted.runs())
-
-
-FAILED = ("Failed", "States.TaskFailed", "{}")
-CRASHED = (
-    "AlgorithmError: ExecuteUserScriptError: botocore.exceptions.ClientError: An error occurred "
-    "(ThrottlingException) when calling the GetParameter operation, exit code: 1"
-)
-
-
-@pytest.mark.parametrize(
-    ("ends", "reason", "counts", "words"),
-    [
-        # What could not be done as asked: the arm's own image may be what is missing; where it is
-        # not, the next try says so at once.
-        (FAILED, "ClientError: Data download failed: no objects", False, "no objects"),
-        (FAILED, "ClientError: NoSuchBucket: The specified bucket does not exist", False, "bucket"),
-        (FAILED, "ClientError: Cannot pull the training image", False, "training image"),
-        ((None, REFUSED, "AccessDenied: no"), "", False, "a role lacks a permission"),
-        # A crash that names missing capacity is a crash.
-        (FAILED, CRASHED, True, "ThrottlingException"),
-        (FAILED, OUT_OF_MEMORY, True, OUT_OF_MEMORY),
-    ],
-)
-def test_a_candidate_that_failed_is_rerun_and_the_baseline_then_fails(
-    promoted, ends, reason, counts, words
-):
-    status, error, cause = ends
-    answers = []
-    for _ in range(2):
-        if status:
-            promoted.ends(status, FailureReason=reason)
-        answers.append(promoted.record(error, cause))
-
-    assert ["rerun", "failed"] == [answer["next"] for answer in answers]
-    assert [None, True] == [answer["tell"] and words in str(answer["tell"]) for answer in answers]
-    assert [("compile", counts, False), ("baseline", counts, False)] == [
-        (run.arm, run.counts, run.finished) for run in promoted.runs()
-    ]
-    assert words in promoted.runs()[0].reason
-
-
 @pytest.mark.parametrize("left", [{"examining": True}, {}])
 def test_a_job_that_failed_in_the_check_lost_its_model_and_not_by_its_arm(promoted, left):
     promoted.ends("Failed", FailureReason=OUT_OF_MEMORY, output=quality_output(1, **left))
@@ -161,18 +95,6 @@ def test_a_job_that_failed_in_the_check_lost_its_model_and_not_by_its_arm(promot
     assert OUT_OF_MEMORY in run.reason
 
 
-def test_a_job_that_still_trains_is_not_recorded_as_ended(promoted):
-    """Its task failed, not the job: what is recorded now would hide how it really ends."""
-    promoted.ends("InProgress")
-
-    with pytest.raises(StillTrainsError, match="Service unavailable"):
-        promoted.record(REFUSED, "Service unavailable")
-
-    assert [] == promoted.runs()
-    assert "InProgress" == promoted.services.jobs.describe(promoted.job)["TrainingJobStatus"]
-    assert "review" == promoted.completes()["next"]
-
-
 def test_one_that_still_trains_after_its_time_is_stopped_and_recorded(promoted):
     promoted.ends("InProgress")
     job = promoted.job
@@ -180,59 +102,6 @@ def test_one_that_still_trains_after_its_time_is_stopped_and_recorded(promoted):
     assert "rerun" == promoted.record("States.Timeout")["next"]
     assert "Stopped" == promoted.services.jobs.describe(job)["TrainingJobStatus"]
     assert [(False, False)] == [(run.finished, run.counts) for run in promoted.runs()]
-
-
-def test_a_twin_of_a_job_that_was_asked_for_again_is_stopped(promoted):
-    request = promoted.build()
-    duplicate, job = (f"{request['TrainingJobName']}-r{retry}" for retry in (0, 1))
-    promoted.describe(job, "Completed", output=summary_tar(), request=request)
-    promoted.services.jobs.add(duplicate, "InProgress", 0.0)
-    promoted.record(job=job)
-
-    described = promoted.services.jobs.descriptions
-    assert ["Stopped", "Completed"] == [
-        described[one]["TrainingJobStatus"] for one in (duplicate, job)
-    ]
-
-
-def test_a_run_in_a_trials_place_carries_it_and_its_rerun_does_not(monkeypatch):
-    heard, production = [], Production()
-    monkeypatch.setattr(
-        record_run, "close_after_run", lambda name, run, **more: heard.append((name, run, more))
-    )
-    production.begin()
-    production.entries("run_begun")[0].update(
-        arm="compile", overrides={"compiler": "torch_compile"}, why="canary",
-        canary={"trial": "t", "round": 1, "position": 0}, seed=99,
-    )  # fmt: skip
-    assert "99" == production.build()["HyperParameters"]["seed"]
-    production.fails(OUT_OF_MEMORY)
-    production.completes()
-
-    crashed, again = production.runs()
-    assert (CanarySlot("t", 1, 0), None) == (crashed.canary, again.canary)
-    assert [crashed, again] == [run for _, run, _ in heard]
-    registered = read_document(SOUND.to_dict())
-    assert TrainedJob(registered, naming.source_key(NAME, "s1")).digest == heard[0][2]["job"]
-
-
-def test_a_step_that_dies_between_the_ledger_and_the_trial_is_made_good_by_repeating_it(
-    promoted, monkeypatch
-):
-    heard = []
-
-    def dies_once(_workload, run, **_more):
-        heard.append(run)
-        if len(heard) == 1:
-            raise OSError("the function's time is up")
-
-    monkeypatch.setattr(record_run, "close_after_run", dies_once)
-    promoted.ends("Completed", output=summary_tar())
-    with pytest.raises(OSError, match="time is up"):
-        promoted.record()
-
-    assert "review" == promoted.record()["next"]
-    assert [promoted.runs()[0]] * 2 == heard
 
 
 # What a completed job left: what follows, whether it counts, and a word of the reason.
@@ -307,19 +176,6 @@ def test_a_run_keeps_its_evaluations_where_the_time_to_a_target_counts(promoted,
     assert expected == promoted.runs()[0].result.get("evaluations")
 
 
-def test_an_output_too_large_to_be_read_is_a_run_without_evidence_and_says_why(promoted):
-    promoted.ends("Completed", output=summary_tar())
-    uri = output_uri(promoted.services.jobs.describe(promoted.job))
-    promoted.services.store.sizes[uri] = 10**12
-
-    answer = promoted.record()
-
-    assert ("review", False) == (answer["next"], answer["counts"])
-    (run,) = promoted.runs()
-    assert "1000000000000 bytes" in run.reason
-    assert "/opt/ml/checkpoints" in run.reason
-
-
 @pytest.mark.parametrize("error", [TypeError, KeyError, OverflowError, RecursionError])
 def test_a_reader_that_stumbles_costs_the_evidence_and_not_the_run(
     promoted, monkeypatch, caplog, error
@@ -334,20 +190,6 @@ def test_a_reader_that_stumbles_costs_the_evidence_and_not_the_run(
     (run,) = promoted.runs()
     assert (False, {}) == (run.counts, run.result)
     assert "no evidence of" in caplog.text
-
-
-def test_a_run_without_a_quota_waits_which_is_reported_and_recorded_once(promoted):
-    attempt, answers = promoted.attempt, [promoted.record(LIMIT, "x")]
-    promoted.attempt = attempt
-    promoted.services.clock.seconds += 100
-    answers.append(promoted.record(LIMIT, "x"))
-    later = [promoted.record(LIMIT, "x")["tell"] for _ in range(2)]
-
-    assert answers[0] == answers[1]
-    assert ("wait", 300) == (answers[0]["next"], answers[0]["wait_seconds"])
-    assert "waits" in answers[0]["tell"]["message"]
-    assert [None, None] == later
-    assert 3 == len(promoted.entries("run_waiting"))
 
 
 def test_a_run_gives_up_waiting_within_a_day_and_is_recorded_as_not_run(promoted):
@@ -385,20 +227,3 @@ def test_other_types_train_the_baseline_and_are_no_evidence(caplog):
     assert [("compile", 0), ("baseline", 1)] == [
         (entry["arm"], entry["attempt"]) for entry in production.entries("run_waiting")
     ]
-
-
-def test_once_all_types_are_tried_the_run_pauses_and_begins_with_its_own():
-    production = begun(change(SOUND, training__fallback_instances=(P4,)))
-    production.fails(CAPACITY)
-    answer = production.fails(CAPACITY)
-
-    assert (300, None) == (answer["wait_seconds"], answer["attempt"]["instance_type"])
-    production.completes()
-    assert ["compile"] == [run.arm for run in production.runs()]
-
-
-def test_a_rerun_that_waits_stays_a_rerun_and_its_first_pause_can_be_given(promoted):
-    promoted.fails(OUT_OF_MEMORY)
-
-    assert 1 == promoted.record(LIMIT, "x", wait_seconds=1)["wait_seconds"]
-    assert {"number": 2, "rerun": True, "instance_type": None} == promoted.attempt

@@ -12,7 +12,6 @@ from compilegate.usecases.production.record_run import on_run_ended
 from tests.domain.workload_builder import SOUND, change
 from tests.usecases.production.runs import (
     CAPACITY,
-    FLAG,
     NAME,
     ON,
     OUT_OF_MEMORY,
@@ -118,36 +117,6 @@ def test_a_team_may_name_the_role_that_its_pipeline_trains_as(named, counted):
     team_job(production, leaves=summary_tar(), request={"RoleArn": ANOTHER})
 
     assert counted is recorded(production)["counts"]
-
-
-def test_runs_stand_in_the_order_in_which_they_trained_however_late_their_events(production):
-    jobs = []
-    for number in (1, 2, 3):
-        jobs.append(team_job(production, f"nightly-{number}", leaves=summary_tar()))
-        production.services.clock.seconds += 86_400
-
-    for job in (jobs[2], jobs[0], jobs[1]):
-        recorded(production, job)
-
-    assert jobs == [run.job for run in production.runs()]
-
-
-@pytest.mark.parametrize("readable", [True, False])
-def test_an_overwritten_parameter_is_repaired_for_the_pipelines_next_run(production, readable):
-    """One that cannot be read loses no run."""
-
-    def forbidden(name):
-        raise PermissionError(name)
-
-    production.promote()
-    production.services.flags.write(FLAG, "on")
-    if not readable:
-        production.services.flags.read = forbidden
-    team_job(production, leaves=summary_tar())
-
-    assert "review" == recorded(production)["next"]
-    assert 1 == len(production.runs())
-    assert readable is (production.services.flags.values[FLAG] == ON.to_json())
 
 
 @pytest.mark.parametrize(
