@@ -1,5 +1,7 @@
 """Stand-ins: a clock, and what only a GPU machine has; the keys of the evidence contract."""
 
+import threading
+from datetime import timedelta
 from types import SimpleNamespace
 
 from compilegate_runtime.compilers import NoCompiler
@@ -97,19 +99,33 @@ def torch_with(queue):
 
 
 class Store:
-    """What torch.distributed's processes share."""
+    """What the processes of a job share, as torch.distributed's stores do it."""
 
     def __init__(self):
-        self.values = {}
+        self.values, self.changed = {}, threading.Condition()
 
     def set(self, key, value):
-        self.values[key] = value.encode()
+        with self.changed:
+            self.values[key] = value.encode()
+            self.changed.notify_all()
 
     def get(self, key):
+        self.wait([key], timedelta(seconds=20))
         return self.values[key]
 
     def check(self, keys):
         return all(key in self.values for key in keys)
+
+    def wait(self, keys, within):
+        with self.changed:
+            if not self.changed.wait_for(lambda: self.check(keys), within.total_seconds()):
+                raise RuntimeError("wait timeout")
+
+    def compare_set(self, key, expected, desired):
+        with self.changed:
+            if self.values.get(key, b"") == expected.encode():
+                self.values[key] = desired.encode()
+            return self.values[key]
 
 
 class Library:

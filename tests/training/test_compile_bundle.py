@@ -13,37 +13,9 @@ from compilegate_runtime import compile_bundle, compile_cache
 from compilegate_runtime.ranks import Ranks
 
 from tests.training.jobs import SCRIPTS
+from tests.training.stand_ins import Store
 
 PURPOSE = {"torch": "2.13.0", "world_size": 1, "arm": "compile"}
-
-
-class Store:
-    """What the processes of a job share, as torch.distributed's stores do it."""
-
-    def __init__(self):
-        self.values, self.changed = {}, threading.Condition()
-
-    def set(self, key, value):
-        with self.changed:
-            self.values[key] = value.encode()
-            self.changed.notify_all()
-
-    def get(self, key):
-        return self.values[key]
-
-    def check(self, keys):
-        return all(key in self.values for key in keys)
-
-    def wait(self, keys, within):
-        with self.changed:
-            if not self.changed.wait_for(lambda: self.check(keys), within.total_seconds()):
-                raise RuntimeError("wait timeout")
-
-    def compare_set(self, key, expected, desired):
-        with self.changed:
-            if self.values.get(key, b"") == expected.encode():
-                self.values[key] = desired.encode()
-            return self.values[key]
 
 
 @pytest.fixture
@@ -141,14 +113,6 @@ def test_a_bundle_is_made_for_the_way_in_which_it_was_compiled():
     assert ["how"] == [key for key in made[0] if made[0][key] != made[1][key]]
 
 
-def test_another_purpose_has_another_bundle(torch, place):
-    saved = [compile_bundle.save(ONE, {**PURPOSE, "torch": one}) for one in ("2.12.0", "2.13.0")]
-
-    assert saved[0]["sha256"] != saved[1]["sha256"]
-    assert 2 == len(list(place.glob("*.json")))
-    assert 1 == len(list(place.glob("*.zip")))
-
-
 @pytest.mark.parametrize("returned", [None, "no function"])
 def test_where_pytorch_returns_nothing_there_is_no_bundle(torch, place, returned):
     if returned is None:
@@ -210,14 +174,6 @@ def test_nothing_is_loaded_of_what_is_not_the_named_bundle(torch, place, harm, s
     assert (state, 0) == (document["state"], document["restored"])
     assert [] == torch.loaded
     assert torch.local == os.environ[compile_cache.LOCAL]
-
-
-def test_a_bundle_that_no_flag_names_is_never_loaded(torch, place):
-    compile_bundle.save(ONE, PURPOSE)
-    document = restored("0" * 64)
-
-    assert "absent" == document["state"]
-    assert [] == torch.loaded
 
 
 @pytest.mark.parametrize("field", sorted(PURPOSE))
@@ -379,92 +335,32 @@ ARM = {
 TRIAL = {"COMPILEGATE_EQUIVALENCE": "last", "COMPILEGATE_EQUIVALENCE_SECONDS": "0.001"}
 
 
-class Machines:
-    """Jobs whose checkpoint folder is one, as S3 makes it."""
+@pytest.mark.training
+def test_production_starts_warm_also_where_a_rank_comes_late(jobs, tmp_path):
+    """On another machine, whose checkpoint folder is the trial's."""
+    bundles = tmp_path / "s3" / "bundles"
 
-    def __init__(self, jobs, folder):
-        self.jobs, self.folder, self.count = jobs, folder, 0
-        self.bundles = folder / "s3" / "bundles"
-
-    def run(self, variables, *, processes=1):
-        self.count += 1
-        local = self.folder / f"machine-{self.count}"
+    def run(machine, variables):
+        local = tmp_path / machine
         (local / "compilegate").mkdir(parents=True)
         own = {
             "COMPILEGATE_CHECKPOINT_DIR": "none",
-            "COMPILEGATE_COMPILE_CACHE": str(self.folder / "s3" / "inductor"),
+            "COMPILEGATE_COMPILE_CACHE": str(tmp_path / "s3" / "inductor"),
             "TMPDIR": str(local),
-            **(variables(local) if callable(variables) else variables),
         }
-        start = self.jobs.run if processes == 1 else self.jobs.run_two
-        done = start("launch.py", own, **ARM)
+        done = jobs.run_two("launch.py", {**own, **variables}, **ARM)
         assert 0 == done.status, done.output
-        return done.summary()
+        return done.summary(), {path.name: path.stat().st_ino for path in bundles.iterdir()}
 
-
-@pytest.fixture(scope="module", params=[1, 2])
-def trained(request, jobs, tmp_path_factory):
-    """Machines with the bundle of a trial's run, and that run's summary."""
-    machines = Machines(jobs, tmp_path_factory.mktemp("bundles"))
-    cold = machines.run(TRIAL, processes=request.param)
-    return machines, cold, request.param
-
-
-def flag_of(cold, **more):
-    return {compile_cache.BUNDLE: cold["compile_bundle"]["sha256"], **more}
-
-
-@pytest.mark.training
-def test_production_starts_warm_also_where_a_rank_comes_late(trained):
-    machines, cold, processes = trained
-    before = {path.name: path.stat().st_ino for path in machines.bundles.iterdir()}
-    warm = machines.run(flag_of(cold, TEST_RANK=f"{processes - 1}:late"), processes=processes)
+    cold, before = run("first", TRIAL)
+    digest = cold["compile_bundle"]["sha256"]
+    warm, after = run("second", {compile_cache.BUNDLE: digest, "LATE": "1"})
     document = warm["compile_bundle"]
-    after = {path.name: path.stat().st_ino for path in machines.bundles.iterdir()}
 
     assert 0 == cold["compiler"]["cache_hits"] < cold["compiler"]["cache_misses"]
-    assert ("restored", processes) == (document["state"], document["restored"])
+    assert ("restored", 2) == (document["state"], document["restored"])
     assert 0 == document["cache_misses"] < document["cache_hits"]
     assert warm["compiler"]["compile_seconds"] < cold["compiler"]["compile_seconds"]
     assert cold["loss_curve"] == warm["loss_curve"]
     assert before.keys() == after.keys()  # it leaves none of its own
     assert all(before[name] != after[name] for name in before)  # in use: written anew
-
-
-@pytest.mark.training
-def test_a_rank_that_fails_lets_all_compile_from_nothing(trained):
-    machines, cold, processes = trained
-    manifest = json.loads(
-        (machines.bundles / f"{cold['compile_bundle']['sha256']}.json").read_text()
-    )
-    path = machines.bundles / f"{manifest['ranks'][-1]['sha256']}.zip"
-    whole = path.read_bytes()
-    path.write_bytes(whole[:-7])
-    try:
-        summary = machines.run(flag_of(cold), processes=processes)
-    finally:
-        path.write_bytes(whole)
-    document = summary["compile_bundle"]
-
-    assert summary["finished"] is True
-    states = ["restored"] * (processes - 1) + ["mismatch"]
-    assert (states, 0) == (document["by_rank"], document["restored"])
-    assert ("rank_failed" if processes > 1 else "mismatch") == document["state"]
-    assert 0 == document["cache_hits"] < document["cache_misses"]
-
-
-def unwritable(local):
-    """The folder of the bundle is a file, as good as read-only for every user."""
-    (local / "compilegate" / f"bundle-{unwritable.digest[:16]}").write_text("")
-    return {compile_cache.BUNDLE: unwritable.digest}
-
-
-@pytest.mark.training
-def test_a_folder_that_cannot_be_written_lets_the_run_compile(trained):
-    machines, cold, processes = trained
-    unwritable.digest = cold["compile_bundle"]["sha256"]
-    summary = machines.run(unwritable, processes=processes)
-
-    assert "rank_failed" == summary["compile_bundle"]["state"]
-    assert summary["finished"] is True
-    assert 0 < summary["compiler"]["cache_misses"]

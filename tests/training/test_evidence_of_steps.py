@@ -8,7 +8,6 @@ import subprocess
 import sys
 import time
 from contextlib import nullcontext
-from pathlib import Path
 
 import pytest
 from compilegate_runtime import evidence
@@ -21,7 +20,7 @@ from compilegate_runtime.sampler import Nvml, Sampler
 from compilegate_runtime.timing import CudaTimer, HostTimer, detached
 
 from compilegate.adapters.job_outputs import read_steps
-from tests.training.jobs import ROOT, TRAINING, metric_patterns
+from tests.training.jobs import TRAINING, metric_patterns
 from tests.training.stand_ins import Clock, Library, Queue, Store, Tensor, recorder_in, torch_with
 from tests.training.test_recorder import lines, summary
 
@@ -179,43 +178,6 @@ def test_a_step_that_compiled_keeps_a_line_of_its_own(small_files, tmp_path):
     by_step = {line["step"]: line for line in lines(tmp_path)}
     assert ("steps" in by_step[73], 4.0) == (False, by_step[73]["compile_seconds"])
     assert 100 == sum(line.get("steps", 1) for line in by_step.values())
-
-
-# Tracing every allocation takes four times as long; rusage counts what started this process too.
-READER = """
-import re, sys
-from pathlib import Path
-from compilegate.adapters.job_outputs import read_steps
-def most_kib():
-    return int(re.search(r"VmHWM:\\s+(\\d+) kB", Path("/proc/self/status").read_text())[1])
-before = most_kib()
-with open(sys.argv[1], "rb") as lines:
-    steps = read_steps(lines)
-print(steps.steps, most_kib() - before)
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(
-    not Path("/proc/self/status").exists(), reason="no /proc, which says what the reader took"
-)
-def test_a_million_steps_stay_below_100_mb_and_are_read_in_bounded_memory(tmp_path):
-    files = EvidenceFiles(tmp_path)
-    for number in range(0, 1_000_000, 100):
-        files.append_steps(
-            [record(number + i, tokens=65536, loss=2.312345, learning_rate=1.2345e-4,
-                    gradient_norm=0.54321) for i in range(1, 101)]
-        )  # fmt: skip
-    files.close()
-    path = tmp_path / "steps.jsonl"
-    reader = subprocess.run(
-        [sys.executable, "-c", READER, path], cwd=ROOT, check=True, capture_output=True, text=True
-    )
-    with_samples, grown_kib = map(int, reader.stdout.split())
-
-    assert path.stat().st_size < 100e6
-    assert 1_000_000 == with_samples
-    assert 2**10 < grown_kib < 32 * 2**10  # a million numbers are not nothing
 
 
 @pytest.mark.parametrize(("planned", "last"), [(50_000, 50_000), (None, 49_001)])

@@ -14,8 +14,6 @@ from compilegate_runtime.errors import DivergedError
 from compilegate_runtime.recorder import Recorder
 
 from compilegate.domain.where_time_goes import read_profile
-from tests.domain.test_where_time_goes import compared
-from tests.training.jobs import SCRIPTS
 from tests.training.stand_ins import Clock
 from tests.training.test_launch import PLAIN
 
@@ -303,36 +301,19 @@ def test_every_code_of_a_job_is_known_to_who_reads_it() -> None:
 
 @pytest.mark.training
 @pytest.mark.parametrize(
-    ("program", "processes", "settings"),
+    ("program", "settings", "graph"),
     [
-        ("launch.py", 1, {**PLAIN, "full_run_samples": 64}),
-        ("causal_lm.py", 1, LANGUAGE_MODEL),
-        pytest.param("causal_lm.py", 2, LANGUAGE_MODEL, marks=pytest.mark.slow),
+        ("launch.py", {**PLAIN, "full_run_samples": 64, "compiler": "torch_compile"}, "graph"),
+        ("causal_lm.py", LANGUAGE_MODEL, "eager"),
     ],
 )
-def test_segments_of_scripts_and_families_are_profiled(jobs, program, processes, settings) -> None:
-    run = jobs.run if processes == 1 else jobs.run_two
-    done = run(program, ASKED, **settings, max_steps=2)
+def test_segments_of_scripts_and_families_are_profiled(jobs, program, settings, graph) -> None:
+    done = jobs.run(program, ASKED, **settings, max_steps=2)
     assert 0 == done.status, done.output
     summary = done.summary()
 
     assert (True, 2, 2) == (summary["finished"], summary["steps"], len(done.steps()))
     assert "absent" not in summary["profile"], summary["profile"]
-    classes = {one["kernel_class"] for one in summary["profile"]["rows"]}
-    assert {"matmul", "optimizer", "idle"} <= classes
-    assert {"eager"} == {one["graph"] for one in summary["profile"]["rows"]}
-
-
-@pytest.mark.training
-@pytest.mark.slow
-@pytest.mark.timeout(900)
-def test_a_planted_slow_kernel_is_named_first_for_20_of_20_seeds(jobs) -> None:
-    done = jobs.run(SCRIPTS / "planted.py", seeds=20)
-    assert 0 == done.status, done.output
-    named, planted = [], []
-    for one in json.loads(done.output.splitlines()[-1]):
-        first = compared([one["baseline"]], [one["candidate"]]).differences[0]
-        named.append((first.kernel, first.seconds > 0, first.candidate_graph.startswith("graph ")))
-        planted.append((one["kernel"], one["in_candidate"], one["compiled"]))
-
-    assert planted == named
+    rows = summary["profile"]["rows"]
+    assert {"matmul", "optimizer", "idle"} <= {one["kernel_class"] for one in rows}
+    assert {graph, "eager"} == {one["graph"].partition(" ")[0] for one in rows}

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.fuzzing import at_most
-from tests.training.stand_ins import Clock
+from tests.training.stand_ins import Clock, Store
 
 
 def trained(seconds, step_seconds, save_seconds, minutes=5.0):
@@ -44,38 +44,8 @@ def test_saving_after_the_first_time_takes_a_small_share_at_most(save_seconds, s
         assert spent - save_seconds <= LARGEST_SHARE * since_first
 
 
-def test_two_arms_of_different_speed_spend_the_same_share_of_their_time():
-    day = 24 * 3600
-    slow = trained(day, step_seconds=2.0, save_seconds=10)[1] / day
-    fast = trained(day / 2, step_seconds=1.0, save_seconds=10)[1] / (day / 2)
-
-    assert slow == pytest.approx(fast, rel=0.02)
-
-
 def test_no_minutes_means_no_saves():
     assert ([], 0.0) == trained(100_000, 1, 1, minutes=0)
-
-
-class Store:
-    """torch.distributed's store, between threads: ``get`` and ``wait`` wait for the key."""
-
-    def __init__(self):
-        self._values, self._changed = {}, threading.Condition()
-
-    def set(self, key, value):
-        with self._changed:
-            self._values[key] = value
-            self._changed.notify_all()
-
-    def get(self, key):
-        with self._changed:
-            if not self._changed.wait_for(lambda: key in self._values, timeout=20):
-                raise RuntimeError("timeout")
-            return self._values[key].encode()
-
-    def wait(self, keys, _within):
-        for key in keys:
-            self.get(key)
 
 
 def processes(count, train, store=None):
