@@ -21,13 +21,7 @@ from compilegate.domain.reasons import Reason, Severity
 from compilegate.domain.workload.file import parse_workload
 from compilegate.domain.workload.model import Profile, Schedule
 from compilegate.facts import load_facts
-from tests.domain.workload_builder import (
-    ARTICLE,
-    SOUND,
-    change,
-    check,
-    severities,
-)
+from tests.domain.workload_builder import ARTICLE, SOUND, change, check, severities
 from tests.domain.workload_strategies import mostly_sound, quick, workloads
 
 DEMO = change(

@@ -49,8 +49,6 @@ OLD = Framework("pytorch", "1.13.1", None, "py39")
 GAPS: list[tuple[str, Workload, str, str]] = [
     ("TensorFlow has no upper bound", change(TENSORFLOW, framework=Framework(
         "tensorflow", "2.12.0")), "us-east-1", "version_unsupported"),
-    ("TensorFlow has no upper bound", change(TENSORFLOW, framework=Framework(
-        "tensorflow", "2.13.0")), "us-east-1", "version_unsupported"),
     ("PyTorch estimator has no upper bound", change(SOUND, candidates=(XLA,)), "us-east-1",
      "version_unsupported"),
     ("'enabled': False", switched(
@@ -70,20 +68,12 @@ GAPS: list[tuple[str, Workload, str, str]] = [
     ("Transformers 4.21.1 with TensorFlow 2.6.3", change(TENSORFLOW, framework=HF_TENSORFLOW),
      "us-east-1", "version_unsupported"),
     ("TensorFlow 2.9.1 and 2.10.0", change(TENSORFLOW, framework=Framework(
-        "tensorflow", "2.9.1")), "us-east-1", "version_unsupported"),
-    ("TensorFlow 2.9.1 and 2.10.0", change(TENSORFLOW, framework=Framework(
         "tensorflow", "2.10.0")), "us-east-1", "version_unsupported"),
     ("China: TensorFlow images resolve", TENSORFLOW, "cn-north-1", "region_unsupported"),
-    ("China: TensorFlow images resolve", TENSORFLOW, "cn-northwest-1", "region_unsupported"),
-    ("ml.p3.2xlarge, 8xlarge and 16xlarge", change(
-        TRCOMP, training__instance_type="ml.p3.2xlarge"), "us-east-1", "instance_retired"),
     ("ml.p3.2xlarge, 8xlarge and 16xlarge", change(SOUND, candidates=on(
         OLD, instance_type="ml.p3.16xlarge")), "us-east-1", "instance_retired"),
     ("smdistributed, data or model parallel", change(PYTORCH_XLA, candidates=(
         dataclasses.replace(MANAGED, distribution="smddp"),)), "us-east-1",
-     "distribution_unsupported"),
-    ("smdistributed, data or model parallel", change(PYTORCH_XLA, candidates=(
-        dataclasses.replace(MANAGED, distribution="smp"),)), "us-east-1",
      "distribution_unsupported"),
     ("instance_groups, a heterogeneous cluster", change(TRCOMP, training__instance_groups=(
         InstanceGroup("gpu", "ml.g5.xlarge", 1), InstanceGroup("cpu", "ml.m5.xlarge", 1))),
@@ -106,8 +96,6 @@ GAPS: list[tuple[str, Workload, str, str]] = [
       for kind in ("ml.p4de.24xlarge", "ml.p5.48xlarge", "ml.g6.48xlarge", "ml.p2.8xlarge")),
     ("Hugging Face PyTorch outside 1.9 to 1.11", change(HF_XLA, candidates=on(Framework(
         "huggingface-pytorch", "1.13.1", "4.26.0"))), "us-east-1", "version_unsupported"),
-    ("Hugging Face PyTorch outside 1.9 to 1.11", change(HF_XLA, candidates=on(Framework(
-        "huggingface-pytorch", "1.11.1", "4.21.1"))), "us-east-1", "version_unsupported"),
     ("data parallel on instance types other than", change(SOUND, candidates=(
         Candidate(name="smddp", distribution="smddp"),), framework=Framework("pytorch", "2.1.0")),
      "us-east-1", "distribution_unsupported"),

@@ -12,13 +12,7 @@ from compilegate.domain.decision import Decision
 from compilegate.domain.judging.evidence import Evidence
 from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.judging.same_quality import same_quality_figures
-from tests.domain.evidence_builder import (
-    GOOD,
-    arm,
-    document,
-    judge,
-    runs,
-)
+from tests.domain.evidence_builder import GOOD, arm, document, judge, runs
 
 PRICE, JOB = 1.408, 65.0
 BASE_USD = JOB / 3600 * PRICE

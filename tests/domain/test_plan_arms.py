@@ -62,7 +62,6 @@ ARMS: list[tuple[Workload, Candidate, str, dict[str, object]]] = [
      NATIVE, {"distribution": "smddp", "compile_mode": None, "hyperparameters": {"a": 1}}),
     (ARTICLE, PORTED, NATIVE, {"batch_size": 48, "entry_point": None, "hyperparameters": {}}),
     (ONE_GPU, PAIR, NATIVE, {"distribution": "none"}),
-    (SOUND, Candidate(name="moved", entry_point="other.py"), "moved", {"entry_point": "other.py"}),
     (SOUND, Candidate(name="cpu", instance_type="ml.m5.xlarge"), "cpu",
      {"image": f"{IMAGES}/pytorch:2.13.0-cpu-amzn2023-sagemaker"}),
     (SOUND, Candidate(name="p4d", instance_type="ml.p4d.24xlarge", instance_count=2), "p4d",

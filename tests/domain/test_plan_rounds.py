@@ -10,11 +10,7 @@ from hypothesis import strategies as st
 
 from compilegate.domain.planning import rounds
 from compilegate.domain.planning.arms import Cluster
-from compilegate.domain.planning.estimate import (
-    makespan,
-    max_concurrency,
-    waves,
-)
+from compilegate.domain.planning.estimate import makespan, max_concurrency, waves
 
 HOUR = 3600
 

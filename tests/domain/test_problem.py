@@ -5,12 +5,7 @@ from __future__ import annotations
 import copy
 import pickle
 
-from compilegate.domain.errors import (
-    RESTART,
-    InvalidInputError,
-    WorkloadLockedError,
-    lock_lost,
-)
+from compilegate.domain.errors import RESTART, InvalidInputError, WorkloadLockedError, lock_lost
 
 
 def test_a_copy_of_an_error_of_a_file_says_the_same():

@@ -13,11 +13,7 @@ from scipy import stats
 from compilegate.domain.decision import Verdict
 from compilegate.domain.judging.comparison import Samples
 from compilegate.domain.judging.design import Design, spent
-from compilegate.domain.judging.quality import (
-    QualityFinding,
-    QualityOutcome,
-    judge_quality,
-)
+from compilegate.domain.judging.quality import QualityFinding, QualityOutcome, judge_quality
 from tests.domain.evidence_builder import GOOD, document, judge, runs, sample
 
 MARGIN = 0.02

@@ -13,13 +13,7 @@ import pytest
 import compilegate
 from compilegate.domain.judging.probation import BLIND
 from compilegate.domain.production.fingerprint import FIELDS
-from compilegate.domain.reasons import (
-    advice,
-    headline,
-    in_one_line,
-    registry,
-    with_fix,
-)
+from compilegate.domain.reasons import advice, headline, in_one_line, registry, with_fix
 from compilegate.domain.wording import names
 from compilegate.domain.workload.model import Candidate, Workload
 

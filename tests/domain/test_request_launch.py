@@ -11,11 +11,7 @@ import pytest
 from compilegate.domain import naming
 from compilegate.domain.argument_text import decoded_document
 from compilegate.domain.errors import InvalidInputError
-from compilegate.domain.request.build import (
-    XLA_LAUNCHER,
-    quality_request,
-    speed_request,
-)
+from compilegate.domain.request.build import XLA_LAUNCHER, quality_request, speed_request
 from compilegate.domain.workload.model import Framework, Workload
 from tests.domain.test_request import CONTEXT, arm, workload
 

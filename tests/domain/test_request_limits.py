@@ -202,8 +202,6 @@ def test_the_sample_has_every_optional_part_of_a_request():
     ("change", "path"),
     [
         ({"ProfilerConfig": {"DisableProfiler": True}}, "ProfilerConfig"),
-        ({"ProfilerConfig": {}}, "ProfilerConfig"),
-        ({"RetryStrategy": {"MaximumRetryAttempts": 1}}, "RetryStrategy"),
         ({"ResourceConfig": {"KeepAlivePeriodInSeconds": 60}},
          "ResourceConfig.KeepAlivePeriodInSeconds"),
         ({"InputDataConfig": [{"ChannelName": "a", "ShuffleConfig": {"Seed": 1}}]},

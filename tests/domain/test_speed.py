@@ -17,16 +17,7 @@ from compilegate.domain.judging.evidence import TrialPlan
 from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.judging.speed import SPEED_LOOKS, block_log_speedups, judge_speed
 from compilegate.domain.workload.model import Policy
-from tests.domain.evidence_builder import (
-    among,
-    arm,
-    codes,
-    document,
-    judge,
-    runs,
-    step_of,
-    words,
-)
+from tests.domain.evidence_builder import among, arm, codes, document, judge, runs, step_of, words
 
 MOST = TrialPlan().max_blocks
 POLICY = Policy()

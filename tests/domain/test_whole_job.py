@@ -18,15 +18,7 @@ from compilegate.domain.judging import whole_job
 from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.judging.speed import block_log_speedups
 from compilegate.domain.judging.whole_job import moderated
-from tests.domain.evidence_builder import (
-    GOOD,
-    document,
-    full_runs,
-    judge,
-    runs,
-    sample,
-    speed_run,
-)
+from tests.domain.evidence_builder import GOOD, document, full_runs, judge, runs, sample, speed_run
 from tests.domain.whole_job_builder import whole_jobs
 
 

@@ -8,14 +8,7 @@ from typing import Any
 import pytest
 
 from compilegate.domain.decision import FlagAction, Verdict
-from tests.domain.evidence_builder import (
-    GOOD,
-    arm,
-    codes,
-    document,
-    judge,
-    runs,
-)
+from tests.domain.evidence_builder import GOOD, arm, codes, document, judge, runs
 from tests.domain.work_builder import PLANNED, Document, recorded
 
 CODE = "unequal_work"
