@@ -44,14 +44,6 @@ args = parser.parse_args()
 """
 SEVERAL = COMMANDS.replace("train-model", "small").replace("score", "large")
 IMPORTED = "import torch\nfrom tools.settings import get_parser\nargs = get_parser().parse_args()\n"
-SETTINGS = """
-import argparse
-def get_parser():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--bs", type=int, default=8)
-    parser.add_argument("--epochs", type=int, default=5)
-    return parser
-"""
 FABRIC = "import torch\nfrom lightning.fabric import Fabric\nfabric = Fabric()\n" + LOOP
 SWITCHED = """
 import argparse, torch
@@ -59,12 +51,6 @@ parser = argparse.ArgumentParser()
 parser.add_argument("--amp", action="store_true", default=False)
 parser.add_argument("--amp-dtype", default="float16")
 args = parser.parse_args()
-"""
-ABSL = """
-import torch
-from absl import app, flags
-flags.DEFINE_integer("batch_size", 4, "samples")
-flags.DEFINE_float("lr", 0.1, "rate")
 """
 IN_A_LOOP = """
 import argparse, torch
@@ -90,63 +76,6 @@ parser.add_argument("--data-dir")
 parser.add_argument("--lr", default=None)
 args = parser.parse_args()
 """ + LOOP.replace("val loss {loss}", "Test: Acc@1: {top1:.3f}")
-STARTS = {
-    "a script that is not seen to train": "",
-    "a plain training loop": "import torch\n" + LOOP,
-    "a Trainer script":
-        "from transformers import HfArgumentParser, Trainer, TrainingArguments\n"
-        "(args,) = HfArgumentParser(TrainingArguments).parse_args_into_dataclasses()\n"
-        "Trainer(args=args).train()\n",
-    "an accelerate script":
-        "from accelerate import Accelerator\naccelerator = Accelerator()\n" + LOOP,
-    "a Lightning script":
-        "import lightning as L\nL.Trainer().fit(model)\n",
-}  # fmt: skip
-SHORT = """
-import torch
-from torch import optim
-o: object = optim.SGD(weights, lr=0.1)
-for x in data:
-    l.backward()
-    o.step()
-"""
-OWN_MODEL = """
-import torch
-class Model(torch.nn.Module):
-    def forward(self, batch):
-        return batch.sum()
-model = Model()
-"""
-SET_UP_IN_CODE = """
-import argparse
-from transformers import Trainer, TrainingArguments
-parser = argparse.ArgumentParser()
-parser.add_argument("--lr", type=float, default=1e-3)
-args = parser.parse_args()
-def compute_metrics(prediction):
-    return {"accuracy": 1.0}
-arguments = TrainingArguments("out", per_device_train_batch_size=4, learning_rate=args.lr)
-Trainer(args=arguments, compute_metrics=compute_metrics).train()
-"""
-CLICK = """
-import click, torch
-@click.command()
-@click.option("--batch-size", default=4)
-@click.option("--lr", default=0.1)
-@click.option("--quiet/--loud", default=True)
-def main(batch_size, lr, quiet):
-    print(f"val loss {lr}")
-main()
-"""
-TYPER = """
-import torch, typer
-from typing import Annotated
-app = typer.Typer()
-@app.command()
-def main(folder: str, batch_size: int = 4, rate: Annotated[float, typer.Option("--lr")] = 0.1):
-    print("val loss", rate)
-app()
-"""
 LIGHTNING_MODEL = """
 import torch
 from lightning.pytorch import LightningModule
@@ -173,25 +102,6 @@ DEFAULTS = """
 class Line(LightningCLI):
     def add_arguments_to_parser(self, parser):
         parser.set_defaults({"trainer.max_epochs": 15})
-"""
-PARSED = """
-from transformers import HfArgumentParser, Trainer, TrainingArguments
-from parts.settings import DataSettings
-parser = HfArgumentParser((DataSettings, TrainingArguments))
-data, arguments = parser.parse_args_into_dataclasses()
-Trainer(args=arguments).train()
-@dataclass
-class Collator:
-    tokenizer: object
-"""
-FIELDS = """
-from dataclasses import dataclass
-@dataclass
-class Base:
-    corpus: str
-@dataclass
-class DataSettings(Base):
-    length: int = 8
 """
 CHANNELS = """
 import argparse, os, torch

@@ -57,29 +57,6 @@ def test_the_decision_stands_where_the_report_failed(here, tmp_path, invoke, aws
     assert said in text
 
 
-def test_programs_get_what_is_missing_as_a_list(tmp_path, invoke, aws, monkeypatch):
-    monkeypatch.setattr(outcome_module, "trial_report", cannot_render)
-    executions(aws).outputs = {
-        "bert-docs": {
-            "models_failed": {"error": "ConnectionError", "cause": ""},
-            "notify_failed": {"error": "SNS.NotFoundException", "cause": "no topic"},
-            "release_failed": {"error": "States.Timeout", "cause": ""},
-        }
-    }
-    outcome = json.loads(invoke("run", write_project(tmp_path), "--json").stdout)
-
-    assert ("promote", None, None) == (outcome["verdict"], outcome["failure"], outcome["report"])
-    report, models, notify, release = outcome["missing"]
-    assert "still broken here" in report["message"]
-    assert "stay tagged compilegate:release=hold" in models["message"]
-    assert report["command"].startswith("compilegate report bert-docs --trial ")
-    assert {
-        "message": "The owner was not notified of the decision (SNS.NotFoundException: no topic).",
-        "command": None,
-    } == notify
-    assert "lock was not released" in release["message"]
-
-
 def test_status_names_the_newest_decision_without_a_report(tmp_path, invoke, aws):
     """Not while its trial runs, which may still write it."""
     invoke("run", write_project(tmp_path))
@@ -94,13 +71,3 @@ def test_status_names_the_newest_decision_without_a_report(tmp_path, invoke, aws
     assert "The decision stands, its report is missing." in before.stdout
     assert f"      {command}\n" in before.stdout
     assert "missing" not in during.stdout + after.stdout
-
-
-def test_an_execution_ended_after_its_decision_names_it(tmp_path, invoke, aws):
-    executions(aws).ends = {"bert-docs": "ABORTED"}
-    result = invoke("run", write_project(tmp_path))
-
-    assert 1 == result.exit_code
-    assert "Its decision was recorded before (promote)" in text_of(result)
-    assert "compilegate flag show bert-docs" in text_of(result)
-    assert "Nothing was decided" not in text_of(result)

@@ -3,18 +3,15 @@
 import json
 import os
 import re
-import time
 from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
 from compilegate.adapters.state_machines import ExecutionState
-from compilegate.adapters.yaml_document import load_yaml
 from compilegate.cli.trials import JobLines, JobView, View
 from compilegate.domain.errors import EnvironmentNotReadyError
 from compilegate.domain.production.registration import FAULT_VARIABLE
-from compilegate.domain.workload.file import parse_workload
 from compilegate.usecases.flag.change_flag import flag_versions
 from compilegate.usecases.records import Trial
 from compilegate_local import demo
@@ -71,8 +68,6 @@ def test_what_the_demo_leaves_answers_commands(tmp_path, invoke, local, provider
     assert 0 == invoke("demo", *options(tmp_path)).exit_code
     providers.local_cloud = None
 
-    for command in (("flag", "show", "one"), ("status", "two"), ("report", "three", "--history")):
-        assert 0 == invoke(*command, "--local").exit_code, command
     # The scripted cloud's report is no report: this one is written again.
     for report in Path(".compilegate/trials").glob("two-*/objects/reports/**/report.*"):
         report.unlink()
@@ -92,16 +87,6 @@ def test_a_trial_without_a_verdict_is_reported_and_is_a_failure(tmp_path, invoke
     assert 1 == result.exit_code
     assert "trial failed" in result.stdout
     assert 2 == result.stdout.count("report.html")
-
-
-def test_as_json(tmp_path, invoke, local):
-    result = invoke("demo", *options(tmp_path), "--json")
-
-    document = json.loads(result.stdout)
-    verdicts = [outcome["verdict"] for outcome in document["outcomes"]]
-    assert ["promote", "stay_off", "inconclusive"] == verdicts
-    assert {"total", "setup", "deploy", "training", "loop", "overhead"} == set(document["seconds"])
-    assert NOTE == document["simulated"]
 
 
 def test_ctrl_c_ends_the_cloud(tmp_path, invoke, local, providers):
@@ -148,17 +133,6 @@ def test_data_that_cannot_be_written_quotes_the_script(python):
         pytest.raises(EnvironmentNotReadyError, match="ZeroDivisionError"),
     ):
         wait()
-
-
-def test_data_preparation_never_outlives_its_block(python, tmp_path):
-    pid = tmp_path / "pid"
-    code = f"import os, time; open({str(pid)!r}, 'w').write(str(os.getpid())); time.sleep(60)"
-    with demo.preparing_data([python, "-c", code]):
-        while not pid.exists() or not pid.read_text():
-            time.sleep(0.05)
-
-    with pytest.raises(ProcessLookupError):
-        os.kill(int(pid.read_text()), 0)
 
 
 def test_a_busy_machine_is_named_before_anything_starts(tmp_path, invoke, local, monkeypatch):
@@ -210,52 +184,16 @@ def test_promotion_fault_alarm_revert_and_the_run_after(month, providers):
     assert [line for line in lines if len(line) > 80] == []
 
 
-def test_the_month_as_json_and_a_second_one_on_the_same_cloud(month):
-    document = json.loads(month("--json", "--keep").stdout)
-    nights = document["runs"]
-    assert (True, None, "promote") == (
-        document["as_planned"], document["wrong"], document["trial"]["verdict"],
-    )  # fmt: skip
-    assert ["baseline", "compile", "compile", "compile"] == [night["arm"] for night in nights[:4]]
-    assert {None} == {night["injected_fault"] for night in nights[:4]}
-    alarm = next(night for night in nights if night["alarm"])
-    assert ("compile", "learning_rate:0.2") == (alarm["arm"], alarm["injected_fault"])
-    assert 6 == sum(night["why"] == "confirm" for night in nights)
-    assert ("revert", {"enabled": False, "state": "reverted"}) == (
-        nights[-2]["verdict"], nights[-2]["flag"],
-    )  # fmt: skip
-    assert ("baseline", "scheduled") == (nights[-1]["arm"], nights[-1]["why"])
-    assert len({night["stands_for"][:10] for night in nights}) == len(nights)
-    page = json.loads(Path(document["history"]["json"]).read_text())
-    assert page["simulated_clock"] is True
-    kinds = [event["title"] for event in page["events"]]
-    assert kinds.index("Fault injected on purpose") < kinds.index("Alarm")
-    assert "Injected fault removed" in kinds
-    assert 0 == month("--json").exit_code
-
-
-@pytest.mark.parametrize(
-    ("verdict", "figures"),
-    [
-        # The metric varies too much; the speed was not proven, so no full run was made.
-        ("inconclusive", {"metrics": NOISY, "loss": 2.0}),
-        ("stay_off", {"metrics": {}, "speedup": 1.04}),
-    ],
-)
-def test_after_a_trial_that_proves_nothing_a_person_turns_it_on(verdict, figures, month, local):
-    result = month("--json", **figures)
+def test_after_a_trial_that_proves_nothing_a_person_turns_it_on(month, local):
+    result = month("--json", metrics=NOISY, loss=2.0)
 
     document = json.loads(result.stdout)
-    assert 0 == result.exit_code, document["wrong"]
-    assert (verdict, True) == (document["trial"]["verdict"], document["turned_on_by_hand"])
+    assert (0, None, "inconclusive", True) == (
+        result.exit_code, document["wrong"], document["trial"]["verdict"],
+        document["turned_on_by_hand"],
+    )  # fmt: skip
     assert "The trial did not prove the compiler, so it left the flag off." in result.stderr
-    command = 'compilegate flag set bert-docs --candidate compile --reason "to show production'
-    assert command in result.stderr
-    (by_hand, *_) = [
-        version for version in flag_versions("bert-docs", local.services) if version.flag.enabled
-    ]
-    assert "human:demo" == by_hand.by
-    assert ["baseline", "compile"] == [night["arm"] for night in document["runs"][:2]]
+    assert "human:demo" in [one.by for one in flag_versions("bert-docs", local.services)]
     assert "reverted" == document["runs"][-1]["flag"]["state"]
 
 
@@ -286,10 +224,3 @@ def test_ctrl_c_in_the_month_ends_the_cloud(month, local, providers):
 
     assert (130, True) == (result.exit_code, providers.ended)
     assert "Stopping the demo" in result.stderr
-
-
-def test_the_workload_that_is_shipped_has_no_fault_and_can_be_shown_twice():
-    workload = parse_workload(load_yaml(demo.NIGHTLY))
-
-    assert FAULT_VARIABLE not in workload.training.environment
-    assert 0 == workload.policy.cooldown_days

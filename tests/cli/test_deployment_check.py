@@ -10,7 +10,6 @@ from botocore.stub import Stubber
 from moto import mock_aws
 
 from compilegate.adapters.workload_files import read_workload
-from compilegate.domain.errors import NotDeployedError
 from compilegate_checkup import account as deployment_check
 from compilegate_checkup.reading import BOOTSTRAP_PARAMETER, DEFAULT_QUALIFIER, read_network
 from compilegate_checkup.rules import VpcSetting
@@ -234,14 +233,6 @@ def test_what_is_demanded_of_jobs_must_be_possible(found, aws, tmp_path):
     assert {} == found("jobs", file)
 
 
-def test_a_bootstrap_of_another_qualifier_does_not_count(found, aws, bootstrapped, tmp_path):
-    configure(tmp_path, None, bootstrap_qualifier="mine")
-
-    assert {"bootstrap_missing": "block"} == found("bootstrap")
-    bootstrap(aws, "mine")
-    assert {} == found("bootstrap")
-
-
 def encrypt(s3, key):
     by = {"SSEAlgorithm": "aws:kms", "KMSMasterKeyID": key}
     rules = {"Rules": [{"ApplyServerSideEncryptionByDefault": by}]}
@@ -280,21 +271,6 @@ def test_a_bucket_that_exists_must_do_what_the_stacks_own_would(found, aws, tmp_
     assert {"bucket_without_expiry": "warn"} == found("bucket")
 
 
-def test_ids_of_another_account_and_a_subnet_that_is_full(aws):
-    vpc = Vpc(aws("ec2"), cidr="10.0.0.0/28", InstanceTenancy="dedicated")
-    setting = VpcSetting((vpc.subnet, "subnet-0123456789abcdef0"), ("sg-0123456789abcdef0",))
-
-    network = read_network(vpc.ec2, setting)
-
-    assert (("subnet-0123456789abcdef0",), ("sg-0123456789abcdef0",)) == (
-        network.missing_subnets, network.missing_groups,
-    )  # fmt: skip
-    assert (vpc.id, 11) == (network.subnets[0].vpc_id, network.subnets[0].free_addresses)
-    vpc.ec2.modify_vpc_attribute(VpcId=vpc.id, EnableDnsSupport={"Value": False})
-    assert (True, False, "dedicated") == (network.dns, vpc.read().dns, network.tenancy)
-    assert "default" == Vpc(vpc.ec2).read().tenancy
-
-
 def test_a_subnets_own_route_table_counts_before_the_vpcs_main_one(aws):
     vpc = Vpc(aws("ec2"))
     main = vpc.add_s3_endpoint()
@@ -311,20 +287,6 @@ def test_a_subnets_own_route_table_counts_before_the_vpcs_main_one(aws):
     assert after.reaches_the_internet
 
 
-def test_endpoints_are_read_with_their_service_and_way(aws):
-    vpc = Vpc(aws("ec2"))
-    table = vpc.add_s3_endpoint()
-    vpc.ec2.create_vpc_endpoint(
-        VpcId=vpc.id, ServiceName=f"com.amazonaws.{REGION}.ecr.api", VpcEndpointType="Interface",
-        SubnetIds=[vpc.subnet], PrivateDnsEnabled=True,
-    )  # fmt: skip
-
-    read = {one.service: one for one in vpc.read().endpoints}
-
-    assert (True, (table,)) == (read["s3"].is_gateway, read["s3"].route_table_ids)
-    assert (False, True) == (read["ecr.api"].is_gateway, read["ecr.api"].private_dns)
-
-
 @pytest.mark.parametrize(
     ("arguments", "field"),
     [
@@ -339,15 +301,3 @@ def test_an_option_of_the_other_examination_is_refused(invoke, arguments, field)
 
     assert result.exit_code == 2
     assert f"Error: {field}: " in result.stderr
-
-
-def test_a_stack_that_failed_is_named_as_such(asked, aws, monkeypatch):
-    problem = "The stack x in y is not in use (ROLLBACK_COMPLETE)"
-
-    def failed(*_):
-        raise NotDeployedError(problem, fix="read")
-
-    monkeypatch.setattr(deployment_check, "stack_outputs", failed)
-
-    (stack,) = asked("doctor", "--deployment", "--only", "stack")["reasons"]
-    assert problem == stack["message"]

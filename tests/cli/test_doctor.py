@@ -2,7 +2,6 @@
 
 import json
 import os
-import sys
 from functools import partial
 from pathlib import Path
 
@@ -19,7 +18,6 @@ SLOW = loop("total += loss.item()")
 BROKEN = loop("pass", after="torch.compile(model)")
 NOTED = loop("pass", after="train_loader = DataLoader(d, 8, drop_last=True)")
 CUDA = loop("pass", after="model.cuda()")
-PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
 
 
 @pytest.fixture
@@ -43,7 +41,6 @@ def workload(**changes):
 
 # Scripts, the options, the exit code, and what is shown or said of what is wrong.
 ANSWERS = {
-    "nothing": ({"a": CLEAN}, "a.py", 0, ("1 file with training code: no findings",)),
     "a note": ({"a": NOTED}, "a.py", 0, ("1 note.",)),
     "slows": (
         {"a": SLOW}, "a.py", 11,
@@ -51,30 +48,18 @@ ANSWERS = {
          "line 17 total += loss.item()", "1 file with training code: 1 slows it."),
     ),
     "breaks": ({"a": BROKEN}, "a.py", 10, ("1 breaks it",)),
-    "no training": ({"a": "x = 1\n"}, "a.py", 0, ("No training code in 1 file.",)),
     "of several the worst": (
         {"a": SLOW, "b": BROKEN, "c": CLEAN}, "a.py b.py c.py", 10,
         ("3 files with training code: 1 breaks it, 1 slows it.",),
     ),
-    "markup is shown as it is": (
-        {"a": loop("total += loss.item()  # [bold]x[/bold] [/]")}, "a.py", 11,
-        ("[bold]x[/bold] [/]",),
-    ),
     "what a terminal would obey is not sent to it": (
         {"a": loop("total += loss.item()  # \x1b[2J\x07")}, "a.py", 11, ("\ufffd[2J\ufffd",),
-    ),
-    "a long line": (
-        {"a": loop("total += loss.item()  # " + "a very long remark " * 12)}, "a.py", 11, ("…",),
-    ),
-    "rules of the imports": ({"a": CUDA}, "a.py", 0, ()),
-    "rules of the managed compiler": (
-        {"a": CUDA}, "a.py --compiler sagemaker_training_compiler", 10, (),
     ),
     "rules of all": ({"a": CUDA}, "a.py --compiler all", 10, ()),
     **{f"compiler {name!r}": (
         {"a": CLEAN}, f"a.py --compiler={name}", 2,
         (f"--compiler: is not a compiler (got {name!r}). Fix: use one of {', '.join(DOMAIN)}, or",),
-    ) for name in ("magic", "none", "", "TORCH_COMPILE")},
+    ) for name in ("magic", "none")},
     "two formats": ({"a": SLOW}, "a.py --json --sarif", 2, ("exclude each other",)),
     "no file": ({}, "none.py", 2, ("does not exist",)),
     "a notebook": ({}, "book.ipynb", 2, ("jupyter nbconvert --to script book.ipynb",)),
@@ -84,10 +69,6 @@ ANSWERS = {
         {"a": "import torch\n" * 200_000}, "a.py", 2, ("has 2,600,000 bytes, which is no script",),
     ),
     "no Python": ({"a": "x = 1\ndef f(:\n"}, "a.py", 2, ("a.py: line 2: is not Python",)),
-    "newer Python": (
-        {"a": "def f(:\n"}, "a.py", 2, (f"Python {PYTHON}, with which it is read here",),
-    ),
-    "no YAML": ({}, "work.yaml", 2, ("work.yaml",)),
 }  # fmt: skip
 
 
@@ -96,7 +77,7 @@ def test_what_is_answered(case, doctor):
     files, words, code, expected = ANSWERS[case]
     write(**files)
     os.mkfifo("pipe.py")
-    for name, text in (("book.ipynb", "{}"), ("notes.txt", "x"), ("work.yaml", "a: [")):
+    for name, text in (("book.ipynb", "{}"), ("notes.txt", "x")):
         Path(name).write_text(text)
 
     result = doctor(*words.split())
@@ -120,20 +101,6 @@ def test_a_file_name_that_is_no_text_is_read_all_the_same(doctor):
         assert 11 == doctor("src", *format_).exit_code
 
 
-def test_json_and_sarif_have_every_finding_with_its_place(doctor):
-    Path("src").mkdir()
-    write(**{"src/train": SLOW})
-    document = json.loads(doctor("src", "--json").stdout)
-    (run,) = json.loads(doctor("src", "--sarif").stdout)["runs"]
-
-    (file,) = document["files"]
-    (finding,) = file["findings"]
-    place = run["results"][0]["locations"][0]["physicalLocation"]["artifactLocation"]
-    assert ("src/train.py", "src/train.py") == (file["file"], place["uri"])
-    assert ("host-sync", "slows", 17) == tuple(finding[key] for key in ("rule", "severity", "line"))
-    assert (1, 0) == (document["counts"]["slows"], document["counts"]["breaks"])
-
-
 def test_a_variant_is_examined_by_its_bases_rules_under_its_own_name(doctor):
     workload(candidates=[{"name": "strict", "compiler": "torch_compile_strict"}])
     write(**{"training/causal_lm": BROKEN})
@@ -142,24 +109,6 @@ def test_a_variant_is_examined_by_its_bases_rules_under_its_own_name(doctor):
         result = doctor(*words, "--json")
         (file,) = json.loads(result.stdout)["files"]
         assert (10, ["torch_compile_strict"]) == (result.exit_code, file["compilers"])
-
-
-def test_a_workload_stands_for_its_script_compilers_and_hyperparameters(doctor):
-    options = "import argparse\np = argparse.ArgumentParser()\n" \
-        "p.add_argument('--log_every', default=50)\nargs = p.parse_args()\n"  # fmt: skip
-    workload(
-        hyperparameters={"log_every": 1, "script": "train.py"}, entry_point="launch.py",
-        candidates=[{"name": "compile", "compiler": "torch_compile"}],
-    )  # fmt: skip
-    # Under the launcher the script that it runs.
-    write(**{"training/train": options + loop("if step % args.log_every == 0: t += loss.item()")})
-
-    result = doctor("w.yaml", "--json")
-
-    (file,) = json.loads(result.stdout)["files"]
-    assert (11, "training/train.py") == (result.exit_code, file["file"])
-    assert ["torch_compile"] == file["compilers"]
-    assert ["host-sync"] == [finding["rule"] for finding in file["findings"]]
 
 
 def test_what_a_run_showed_goes_before_what_the_code_suggests(doctor):
@@ -223,14 +172,6 @@ def test_a_broken_file_in_a_folder_does_not_hide_the_others(doctor):
     assert ["src/huge.py", "src/old.py", "src/pipe.py"] == unreadable
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
-def test_a_file_that_may_not_be_read_is_bad_input(doctor):
-    write(train=SLOW)
-    Path("train.py").chmod(0)
-
-    assert 2 == doctor("train.py").exit_code
-
-
 def test_the_repositorys_own_training_scripts_are_clean_for_torch_compile(doctor):
     result = doctor(ROOT / "training", "--compiler", "torch_compile")
 
@@ -239,18 +180,3 @@ def test_the_repositorys_own_training_scripts_are_clean_for_torch_compile(doctor
 
 def test_every_compiler_of_a_workload_file_is_one_that_the_doctor_has_rules_for():
     assert {name for compiler in DOMAIN.values() for name in compiler.examined_as} <= set(COMPILERS)
-
-
-def test_what_compiles_nothing_is_examined_by_the_rules_of_every_compiler_alone(doctor):
-    write(train=loop("t += loss.item()\nmodel = torch.compile(model)"))
-
-    found = {
-        name: json.loads(doctor("train.py", "--json", "--compiler", name).stdout)["files"][0]
-        for name in ("fused_optimizer", "all")
-    }
-
-    assert ["fused_optimizer"] == found["fused_optimizer"]["compilers"]
-    assert "fused_optimizer" not in found["all"]["compilers"]
-    rules = {name: {one["rule"] for one in file["findings"]} for name, file in found.items()}
-    assert {"host-sync"} == rules["fused_optimizer"]
-    assert {"host-sync", "compile-in-loop"} < rules["all"]

@@ -2,8 +2,6 @@
 
 import json
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -50,13 +48,6 @@ def test_every_command_has_help_with_an_example_and_takes_json(command, invoke):
 
 def test_the_version(invoke):
     assert f"compilegate {__version__}\n" == invoke("--version").stdout
-
-
-def test_a_missing_stack_is_one_message_with_the_next_step(invoke):
-    result = invoke("status", "--stage", "beta")
-
-    assert (1, "") == (result.exit_code, result.stdout)
-    assert "Error: There is no stack compilegate-beta. Fix: deploy it\n" == result.stderr
 
 
 def refused(code):
@@ -157,17 +148,6 @@ def test_debug_shows_the_traceback(switch, invoke, monkeypatch):
     assert "EnvironmentNotReadyError" == type(result.exception).__name__
 
 
-def test_ctrl_c_is_130_without_a_traceback(invoke, providers, monkeypatch):
-    def interrupted(stage):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(providers, "aws", interrupted)
-
-    result = invoke("status")
-
-    assert (130, "Stopped.\n") == (result.exit_code, result.stderr)
-
-
 def test_an_error_is_wrapped_at_words_on_a_terminal_only(monkeypatch):
     message = "workload.yaml: training.batch_size: " + "is far too large " * 6
     monkeypatch.setenv("COLUMNS", "40")
@@ -179,22 +159,6 @@ def test_an_error_is_wrapped_at_words_on_a_terminal_only(monkeypatch):
     assert wrapped.split() == whole.split()
     assert max(map(len, wrapped.splitlines())) <= 40
     assert all(line.startswith("  ") for line in wrapped.splitlines()[1:])
-
-
-def test_warnings_that_adapters_log_do_not_reach_the_screen():
-    script = (
-        "import logging\n"
-        "from typer.testing import CliRunner\n"
-        "from compilegate.cli.main import app\n"
-        "assert 0 == CliRunner().invoke(app, ['facts', 'limits']).exit_code\n"
-        "logging.getLogger('compilegate.adapters.sagemaker').warning('not for people')\n"
-    )
-
-    result = subprocess.run(
-        [sys.executable, "-c", script], check=True, capture_output=True, text=True, timeout=60
-    )
-
-    assert "" == result.stderr
 
 
 @pytest.mark.parametrize("columns", ["40", "80"])

@@ -1,19 +1,15 @@
 """``facts`` and ``facts refresh``: what is known, how old it is, and what an account tells."""
 
 import json
-from datetime import UTC, date, datetime
 from functools import partial
 
 import pytest
 
 from compilegate.facts import laid_over, load_facts, read_refreshed
 from compilegate_facts.refresh import image_uris
-from compilegate_facts.topics import TOPICS
-from tests.cli.project import write_project
 from tests.facts.answers import StubbedClients, product, quota
 
 OWN = "123456789012.dkr.ecr.us-east-1.amazonaws.com/team/train:1"
-THERE = OWN.replace("us-east-1", "eu-west-1")
 
 
 def write_cdk_json(folder, **context):
@@ -22,35 +18,8 @@ def write_cdk_json(folder, **context):
     )
 
 
-def test_without_a_topic_every_topic_is_shown_with_its_age(invoke, asked):
-    result = invoke("facts")
-
-    counts = {row["topic"]: row["rows"] for row in asked("facts")["topics"]}
-    lines = {line.split()[0]: line for line in result.stdout.splitlines() if line}
-    days = (datetime.now(tz=UTC).date() - date(2023, 6, 15)).days
-    assert set(TOPICS) == set(counts) <= set(lines)
-    assert 235 == counts["models"]
-    assert f"235  2023-06-15   {days} **" in lines["models"]
-    assert "* over 180 days old, ** over a year." in " ".join(result.stdout.split())
-
-
-@pytest.mark.parametrize("topic", ["", *TOPICS])
-def test_people_get_80_columns_and_no_colour(topic, invoke):
-    result = invoke("facts", *filter(None, [topic]))
-
-    assert 0 == result.exit_code
-    assert [] == [
-        line for line in result.stdout.splitlines() if len(line) > 80 and " " in line.strip()
-    ]
-    assert "\x1b" not in result.stdout
-
-
 # What is asked, the exit code, and what is shown, of a refusal on standard error.
 SHOWN = {
-    "models --model gpt2-large": (
-        0, ("huggingface-tensorflow 2.5.1, transformers 4.11.0\n",
-            "\ngpt2-large ml.p3.2xlarge    128     2       24 12.00\n"),
-    ),
     "images --framework pytorch --version 1.13.1 --region eu-west-1": (
         0, ("In eu-west-1:\n", "  763104351884.dkr.ecr.eu-west-1.amazonaws.com/"
             "pytorch-trcomp-training:1.13.1-gpu-py39\n"),
@@ -64,8 +33,6 @@ SHOWN = {
     ),
     "images --framework pytorh": (2, ("did you mean pytorch",)),
     "images --region eu-wst-1": (2, ("did you mean eu-west-1",)),
-    "models --model zzz": (2, ("there are",)),
-    "gaps --kind acepted": (2, ("did you mean accepted",)),
     "imges": (2, ("Did you mean 'images'",)),
 }  # fmt: skip
 
@@ -81,20 +48,6 @@ def test_what_is_shown_and_what_is_refused_with_the_likely_words(words, invoke):
     assert [] == [part for part in expected if part not in shown]
 
 
-def test_prices_of_the_region_itself_are_no_other_regions(invoke):
-    shown = invoke("facts", "prices", "--instance", "ml.g5.48xlarge", "--region", "us-west-2")
-
-    assert "may not be prices of" not in " ".join(shown.stdout.split())
-
-
-def test_types_that_the_managed_compiler_refuses_can_be_left_out(invoke):
-    every = json.loads(invoke("facts", "instances", "--json").stdout)["rows"]
-    accepted = json.loads(invoke("facts", "instances", "--managed-compiler", "--json").stdout)
-
-    refused = {row["family"] for row in every} - {row["family"] for row in accepted["rows"]}
-    assert {"p4de", "p5", "p5e", "p5en", "g6", "g6e", "m5", "m6i"} == refused
-
-
 def test_what_cdk_json_gives_is_shown_as_given(tmp_path, invoke):
     image = {"framework": "pytorch", "version": "2.13.0", "uri": OWN}
     write_cdk_json(tmp_path, price_overrides={"ml.g5.xlarge": 1.0}, image_overrides=[image])
@@ -107,48 +60,6 @@ def test_what_cdk_json_gives_is_shown_as_given(tmp_path, invoke):
     assert "From: given in the workload file or cdk.json" in prices.stdout
     assert f"In us-east-1:\n  {OWN}\n" in images.stdout
     assert "cdk.json" in overview.stdout
-
-
-def test_a_price_of_cdk_json_counts_and_the_workloads_own_before_it(tmp_path, invoke):
-    file = write_project(tmp_path)
-    text = file.read_text()
-
-    def annual(price, own=""):
-        write_cdk_json(tmp_path, price_overrides={"ml.g5.xlarge": price})
-        file.write_text(text + own)
-        document = json.loads(invoke("check", file, "--json").stdout)
-        return float(document["economics"]["annual_training_usd"])
-
-    once = annual(1.0)
-    assert annual(3.0) == pytest.approx(3 * once)
-    assert annual(3.0, "facts: {prices: {ml.g5.xlarge: 5.0}}\n") == pytest.approx(5 * once)
-
-
-def test_an_image_of_cdk_json_is_what_plan_asks_for(tmp_path, invoke):
-    file = write_project(tmp_path)
-    own = {"framework": "pytorch", "version": "2.13", "uri": OWN}
-    write_cdk_json(tmp_path, image_overrides=[own])
-
-    text = invoke("plan", file, "--json").stdout
-
-    assert OWN in text
-    assert "/pytorch:2.13.0-" not in text
-
-
-def test_an_image_of_another_region_stops_check_with_the_region(tmp_path, invoke):
-    file = write_project(tmp_path)
-    own = {"framework": "pytorch", "version": "2.13", "uri": THERE}
-    write_cdk_json(tmp_path, image_overrides=[own])
-
-    document = json.loads(invoke("check", file, "--json").stdout)
-
-    codes = {
-        reason["code"]: reason["message"]
-        for candidate in document["candidates"]
-        for reason in candidate["reasons"]
-    }
-    assert "ineligible" == document["verdict"]
-    assert f"your image {THERE} is not in us-east-1" in codes["region_unsupported"]
 
 
 REGION = "eu-west-1"
@@ -207,18 +118,6 @@ def test_a_dry_run_shows_the_same_and_writes_nothing(clients, refresh, tmp_path)
     assert not (tmp_path / "found.json").exists()
 
 
-def test_parts_that_were_not_asked_for_are_left_alone(clients, refresh, tmp_path):
-    answer_everything(clients)
-    refresh()
-    clients.prices([product("ml.g5.xlarge", "1.6000000000")])
-
-    document = json.loads(refresh("--only", "prices", "--json").stdout)
-
-    assert {"prices": 1} == document["read"]
-    facts = laid_over(load_facts(), read_refreshed(tmp_path / "found.json"), REGION)
-    assert (4, 1.6) == (facts.quota("ml.g5.xlarge"), facts.prices["ml.g5.xlarge"].usd_per_hour)
-
-
 def test_a_price_that_cdk_json_gives_is_reported_to_stay_in_force(clients, refresh, tmp_path):
     context = {"stage": "dev", "region": REGION, "price_overrides": {"ml.g5.xlarge": 1.0}}
     (tmp_path / "cdk.json").write_text(json.dumps({"context": context}))
@@ -228,20 +127,6 @@ def test_a_price_that_cdk_json_gives_is_reported_to_stay_in_force(clients, refre
 
     text = " ".join(result.stdout.split())
     assert "cdk.json's own price overrides the list's: ml.g5.xlarge." in text
-
-
-def test_programs_get_every_change_and_what_was_not_read(clients, refresh):
-    clients.refuse("pricing", "get_products", "AccessDeniedException", "not pricing:GetProducts")
-    clients.quotas([quota("ml.g5.xlarge", 0.0)], [quota("ml.p4d.24xlarge", 2.0, spot=True)])
-
-    document = json.loads(refresh("--only", "prices", "--only", "quotas", "--json").stdout)
-
-    assert [
-        {"part": "quota", "what": "ml.g5.xlarge", "old": None, "new": 0},
-        {"part": "spot quota", "what": "ml.p4d.24xlarge", "old": None, "new": 2},
-    ] == document["changes"]
-    assert "not pricing:GetProducts" in document["not_read"]["prices"]
-    assert "have not run it against AWS" in " ".join(document["untried"].split())
 
 
 def test_when_nothing_could_be_read_it_fails_and_writes_nothing(clients, refresh, tmp_path):

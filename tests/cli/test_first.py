@@ -13,7 +13,7 @@ from compilegate_init.first import causes
 from compilegate_init.first.answer import LONGER, SHORTER, at_length, gain
 from compilegate_init.first.bounded import Cut, Ended
 from compilegate_init.first.seen import Seen
-from compilegate_init.first.written import corrected, margin_for, passed_words, requirements_of
+from compilegate_init.first.written import corrected, margin_for
 
 SCRIPT = "import argparse, torch\nfor x, y in loader:\n    loss.backward()\n    optimizer.step()\n"
 # Stands for a Python with torch: leaves what the observer would have seen of the run.
@@ -125,37 +125,6 @@ def test_the_file_says_beside_each_value_how_it_was_seen(call, tmp_path):
     assert ["timm==1.0.9", "torchvision"] == Path("requirements.txt").read_text().split()
 
 
-@pytest.mark.parametrize(
-    ("seconds", "expected"),
-    [
-        ((30.0, 4.0), {"compile_seconds": 4, "compile_seconds_cold": 30}),
-        ((30.0, 31.0), {"compile_seconds_cold": 30}),  # the second had no use of a cache
-        ((30.0, None), {"compile_seconds_cold": 30}),
-        ((0.0, 0.0), None),
-    ],
-)
-def test_how_long_it_compiled_is_in_the_file_and_a_short_run_may_compile(seconds, expected, call):
-    compiled = {
-        name: run(0.05, slow=(0,), compiler={"compile_seconds": one, "graphs": 1})
-        for name, one in zip(("torch_compile", "torch_compile again"), seconds, strict=True)
-    }
-
-    document = json.loads(call("--json", "--run-hours", "0.01", **compiled).stdout)["workload"]
-
-    assert expected == document.get("profile")
-    assert 0.25 == document["training"]["max_runtime_hours"]
-    assert document["candidates"] == load_yaml(Path("job.yaml"))["candidates"]
-
-
-def test_what_no_person_says_is_todo_and_no_guess(call):
-    document = json.loads(call("--json").stdout)
-
-    asked = {"training.instance_type", "training.max_runtime_hours", "schedule.runs_per_week",
-             "schedule.run_hours", "quality.margin"}  # fmt: skip
-    assert asked == set(document["todo"])
-    assert "two seeds differ by 0.5 here" in Path("job.yaml").read_text()
-
-
 def test_on_a_terminal_only_what_cannot_be_seen_is_asked(call, monkeypatch):
     monkeypatch.setattr("compilegate_init.first.command.is_interactive", lambda: True)
 
@@ -168,20 +137,6 @@ def test_on_a_terminal_only_what_cannot_be_seen_is_asked(call, monkeypatch):
     assert 1 == workload["quality"]["margin"]
     assert "(here 81.5, two seeds differ by 0.5) [1.0]" in " ".join(result.stdout.split())
     assert "TODO" not in Path("job.yaml").read_text()
-
-
-def test_the_gain_of_the_hours_that_were_given_is_said_beside_that_of_the_steps(call):
-    document = json.loads(call("--json", "--run-hours", "2").stdout)["gain"]
-
-    steady, overhead = document["steady"], document["overhead_seconds"]
-    assert 2.0 == pytest.approx(steady)
-    assert 12.0 == overhead  # what the compiler counted: more than what the steps show
-    at = document["at"][0]
-    assert 7200 == at["seconds"]
-    assert 7200 / (12 + 3600) == pytest.approx(at["speedup"])
-    assert 24 == pytest.approx(at["pays_from_seconds"])
-    assert at["interval"][0] < at["speedup"] < at["interval"][1]
-    assert document["here"] < 1 < at["speedup"]
 
 
 def test_the_screen_says_the_gain_of_both_lengths_and_from_when_it_pays(call):
@@ -257,20 +212,11 @@ DYNAMO = "making a fake call\n  Explanation: got TypeError('int')\n  Hint: none"
                               "at": "model.py:66", "by_compiler": True}),
          "compiled: the compiler fails on this script after 0 steps: TorchRuntimeError: making a "
          "fake call: got TypeError('int') (model.py:66); it cannot be compiled as it is"),
-        (run(steps=run()["steps"][:2], ended={"how": "error", "error": "InductorError",
-                                              "message": "CppCompileError",
-                                              "by_compiler": True}),
-         "compiled: the compiler fails on this script after 2 steps: InductorError: CppCompile"),
         (run(steps=[], ended={"how": "error", "error": "FileExistsError", "message": "runs/1",
                               "at": "train.py:9", "by_compiler": False}),
          "compiled: ended by an error that the run as it is did not have, after 0 steps: "
          "FileExistsError: runs/1 (train.py:9)"),
-        (run(steps=run()["steps"][:2], ended={"how": "error", "error": "OutOfMemoryError",
-                                              "message": "x"}),
-         "compiled: ran out of memory: OutOfMemoryError: x; give a smaller batch"),
         (run(steps=run()["steps"][:2]), "compiled: 2 steps are too few to be steady; --minutes"),
-        (run(steps=[], ended={"how": "error", "error": "OutOfMemoryError", "message": "x"}),
-         "compiled: ran out of memory: OutOfMemoryError: x; give a smaller batch"),
     ],
 )  # fmt: skip
 def test_a_compiled_run_that_ends_early_says_whether_the_compiler_fails(call, compiled_run, words):
@@ -393,11 +339,9 @@ def test_shapes_that_move_are_named_and_a_smaller_last_batch_is_none_of_them():
 @pytest.mark.parametrize(
     ("facts", "precision"),
     [
-        ({}, "fp32"),
         ({"types": ["bfloat16", "float32"]}, "bf16"),
         ({"types": ["float16"], "weights": ["float16"]}, "fp16"),
         ({"device": "cuda", "matmul": "high"}, "tf32"),
-        ({"matmul": "high"}, "fp32"),
     ],
 )
 def test_the_precision_is_that_of_autocast_weights_or_matrix_products(facts, precision):
@@ -453,16 +397,6 @@ def test_what_is_logged_counts_before_what_is_printed():
     assert ["acc", "val_loss"] == [one.metric.name for one in seen.reported()][:2]
 
 
-def test_words_go_to_the_options_that_take_them():
-    read = describe(SCRIPT.encode(), "job.py")
-    takes = corrected(read, Seen(run()), []).command_line
-    passed = passed_words(["fit", "--bs=8", "--no-cuda", "--lr", "1e-3"], takes)
-
-    assert ({"bs": 8, "lr": 0.001}, ("no-cuda",), ("fit",)) == (
-        passed.options, passed.switches, passed.alone,
-    )  # fmt: skip
-
-
 def test_constants_are_those_that_a_file_of_settings_has_left():
     code = b"batch_size = 8\nlearning_rate = 0.1\nexec(open('configurator.py').read())\n"
     seen = Seen(run(parsers=[], globals={"batch_size": 16, "learning_rate": 0.01}))
@@ -470,10 +404,3 @@ def test_constants_are_those_that_a_file_of_settings_has_left():
 
     options = {one.name: one.default for one in read.command_line.options}
     assert {"batch_size": 4, "learning_rate": 0.01} == options
-
-
-def test_requirements_are_what_was_imported_and_an_image_lacks():
-    packages = {"yaml": ["PyYAML", "6.0"], "torch": ["torch", "2"], "own": [None, None]}
-    seen = Seen(run(packages=packages))
-
-    assert ["PyYAML==6.0"] == requirements_of(seen, {"torch"})

@@ -35,12 +35,6 @@ def left():
     return found
 
 
-def test_an_end_by_itself_has_its_code_and_the_end_of_what_it_printed():
-    ended = ran("print('a'); print('b'); raise SystemExit(3)")
-
-    assert (3, None, "a\nb\n") == (ended.code, ended.cut, ended.tail)
-
-
 def test_of_very_much_output_the_end_is_kept():
     ended = ran("for _ in range(64): print('x' * 2**20)\nprint('last')")
 

@@ -2,27 +2,22 @@
 
 import getpass
 import json
-from dataclasses import replace
 
 import pytest
 
 from compilegate.cli.common.outcome import flag_words
-from compilegate.cli.trials import TrialWatcher
 from compilegate.domain import naming
 from compilegate.domain.codec import read
 from compilegate.domain.decision import Decision
-from compilegate.domain.planning.arms import ArmPlan
 from compilegate.domain.records.trials import WAIT_SECONDS, ApprovalAnswer, FlagOutcome
-from compilegate.usecases.flag.approval import answer_once, ask_approval, await_approval
-from compilegate.usecases.records import Trial, save_record, to_json
+from compilegate.usecases.flag.approval import ask_approval, await_approval
+from compilegate.usecases.records import to_json
 from tests.decision_builder import decision_document
 from tests.domain.workload_builder import SOUND
 from tests.fake_clouds import cloud
-from tests.plan_builder import plan_record
 from tests.usecases.trial_builder import SPEC, put_spec
 
 TRIAL = "0abc1234"
-ARM = ArmPlan("baseline", "none", "i", "ml.g5.xlarge", 1, 1, 1.0, "fp32", 32, 1e-3, "none", {})
 EVENT = {"workload": "bert-docs", "trial": TRIAL, "spec_key": SPEC, "execution": "arn:x"}
 
 
@@ -66,21 +61,6 @@ def test_a_persons_answer_is_recorded_and_wakes_the_trial(word, approved, invoke
     )  # fmt: skip
 
 
-def test_the_other_answer_afterwards_says_what_to_do_instead(invoke, pending):
-    unasked = invoke("flag", "reject", "bert-docs", "--reason", "no")
-    assert (2, True) == (unasked.exit_code, "add --yes" in unasked.stderr)
-    key = ApprovalAnswer.key_of(trial=TRIAL)
-    assert 0 == len(pending.services.ledger.raw.entries("bert-docs", key))
-    invoke("flag", "reject", "bert-docs", "--reason", "no", "--yes")
-    result = invoke("flag", "approve", "bert-docs", "--reason", "yes", "--yes")
-
-    assert 2 == result.exit_code
-    assert "was already answered: not approved by" in result.stderr
-    assert "compilegate flag set bert-docs --candidate NAME" in result.stderr
-    assert "--stage dev" in result.stderr
-    assert "turns the flag on" not in result.stdout
-
-
 def test_status_shows_what_waits_until_it_is_answered(invoke, asked, pending):
     before, document = invoke("status").stdout, asked("status")
     pending.services.store.put(naming.registration_key("other"), b"{}")
@@ -96,28 +76,10 @@ def test_status_shows_what_waits_until_it_is_answered(invoke, asked, pending):
     assert [[], []] == [other["approvals"], asked("status")["approvals"]]
 
 
-def test_a_trial_that_is_watched_says_that_it_waits(pending):
-    trial = Trial("bert-docs", TRIAL, "")
-    jobs = pending.services.jobs
-    jobs.add(f"{naming.job_base('bert-docs', TRIAL, 's0')}-r0", "Completed", 1.0, 2.0)
-    plan = plan_record(ARM, replace(ARM, name="compile"))
-    save_record(pending.services.store, trial, "plan", plan)
-    pending.services.store.put(naming.request_key("bert-docs", TRIAL, "s0"), b"{}")
-    arn = pending.executions.start(f"bert-docs-{TRIAL}", {"workload": "bert-docs"})
-
-    before = TrialWatcher(trial, arn, pending).read().stage
-    answer_once(trial, "human:ana", "go", approved=True, services=pending.services)
-    pending.executions.looks = 1
-    after = TrialWatcher(trial, arn, pending).read().stage
-
-    assert ("waits for approval, see compilegate status", "judging") == (before, after)
-
-
 @pytest.mark.parametrize(
     ("applied", "message"),
     [
         (None, "on"),
-        ({"approved": True}, "on"),
         ({"approved": False,
           "approval": {"approved": False, "by": "human:ana", "at": 1, "reason": "no"}},
          "unchanged: not approved (ana: no)"),

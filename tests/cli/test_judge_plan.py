@@ -29,45 +29,6 @@ def test_the_table_is_the_judges_own_design(asked):
         assert cell["margin_per_spread"] == design.provable_margin(cell["runs"])
 
 
-def test_the_table_fits_80_columns_and_marks_what_is_underpowered(invoke):
-    result = invoke("judge", "--plan")
-
-    lines = [line.rstrip() for line in result.stdout.splitlines()]
-    table = lines[: lines.index("Smallest margin that a number of runs proves")]
-    rows = {line.split()[0]: line.split()[1:] for line in table if line}
-    assert [] == [line for line in lines if len(line) > 80]
-    assert ["3/3", "2/3", "2/2", "5/5", "3/5", "2/3"] == rows["0.2"]
-    assert ["-/-"] * 3 == rows["2"][:3]
-    assert 0 == result.exit_code
-
-
-def test_several_candidates_share_the_error_and_need_more_runs(asked):
-    single, four = (
-        [
-            cell["runs_80"] or 99
-            for cell in asked("judge", "--plan", "--candidates", k)["runs_needed"]
-        ]
-        for k in (1, 4)
-    )
-
-    assert all(a <= b for a, b in zip(single, four, strict=True))
-    assert single != four
-
-
-def test_one_case_is_answered_for_both_modes(invoke):
-    case = ("judge", "--plan", "--spread", 0.003, "--margin", 0.005, "--history", 10)
-
-    shown = invoke(*case)
-    document = json.loads(invoke(*case, "--json").stdout)
-
-    design = Design(10, 12, 0.05)
-    assert ["shadow", "hybrid"] == [d["mode"] for d in document["designs"]]
-    assert design.runs_needed(0.6, 0.8) == document["designs"][0]["runs_80"]
-    assert design.best_margin() * 0.003 == pytest.approx(document["designs"][0]["provable_margin"])
-    assert f"shadow: {document['designs'][0]['runs_80']} runs for an 80% chance" in shown.stdout
-    assert 0 == shown.exit_code
-
-
 def test_allowed_runs_that_prove_too_little_exit_with_11(invoke):
     result = invoke("judge", "--plan", "--spread", 1, "--margin", 0.4, "--max-runs", 6)
 

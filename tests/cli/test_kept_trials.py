@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from compilegate.domain.records.trials import TrialFailed
 from compilegate.domain.utc import minute
 from compilegate_localcloud.errors import CloudEndedError
 from tests.cli.project import write_project
@@ -62,35 +61,6 @@ def without_clock(text):
     return document
 
 
-@pytest.mark.parametrize("command", READERS[1:], ids=" ".join)
-def test_what_reads_answers_while_another_trial_runs(command, invoke, providers, ended):
-    alone = invoke(*command, "--local")
-    deciding(providers, metrics=GOOD)
-    change = ("name: bert-docs", "name: other")
-    assert 0 == invoke("run", write_project(Path("other"), change), "--local").exit_code
-
-    beside = invoke(*command, "--local")
-    known = [invoke(*(word.replace("bert-docs", "other") for word in command), "--local")]
-    if command[0] == "report" and "--history" not in command:
-        known.append(invoke("report", "other", "--trial", ended[1], "--local"))
-
-    assert 0 == beside.exit_code, beside.stderr
-    assert without_clock(alone.stdout) == without_clock(beside.stdout)
-    assert "The local cloud does not know bert-docs; shown is what" in beside.stderr
-    assert [0, 1][: len(known)] == [one.exit_code for one in known]
-    assert not [one for one in known if "shown is what" in one.stderr]
-
-
-def test_an_earlier_trial_is_read_beside_a_later_one(invoke, providers, ended, tmp_path):
-    deciding(providers, metrics=GOOD)
-    assert 0 == invoke("run", tmp_path / "workloads/bert-docs.yaml", "--local").exit_code
-
-    earlier = invoke("report", "bert-docs", "--trial", ended[1], "--local", "--out", "earlier")
-
-    assert 0 == earlier.exit_code, earlier.stderr
-    assert f"does not know bert-docs, trial {ended[1]}" in " ".join(earlier.stderr.split())
-
-
 def test_its_decision_can_be_replayed_and_its_evidence_judged(invoke, ended):
     (decision,) = json.loads(invoke("status", "--local", "--json").stdout)["trials"]
 
@@ -102,48 +72,6 @@ def test_its_decision_can_be_replayed_and_its_evidence_judged(invoke, ended):
     assert "is the same, field by field" in " ".join(replayed.stdout.split())
     assert decision["decision_id"] == json.loads(judged.stdout)["decision_id"]
     assert "*\n" == Path(".compilegate/.gitignore").read_text()  # nothing of it is committed
-
-
-@pytest.mark.usefixtures("ended")
-@pytest.mark.parametrize(
-    "command",
-    [
-        ("flag", "revert", "bert-docs", "--reason", "x", "--yes"),
-        ("flag", "repair", "bert-docs"),
-        ("train", "bert-docs"),
-        ("unlock", "bert-docs", "--reason", "x"),
-    ],
-    ids=" ".join,
-)
-def test_what_changes_something_needs_a_cloud_that_runs(command, invoke):
-    result = invoke(*command, "--local")
-
-    assert 1 == result.exit_code
-    assert "The local cloud does not run" in result.stderr
-
-
-def test_a_trial_that_failed_is_kept_with_its_reason(tmp_path, invoke, providers):
-    local = providers.local_cloud = cloud("local", simulated="on a CPU")
-
-    def fail(payload):
-        failure = TrialFailed(1, payload["trial"], reason="the script crashed")
-        local.services.ledger.append("bert-docs", failure)
-
-    executions(local).on_start = fail
-    executions(local).ends = {"bert-docs": "FAILED"}
-    invoke("run", write_project(tmp_path), "--local")
-    providers.local_cloud = None
-
-    (entry,) = json.loads(invoke("status", "--local", "--json").stdout)["trials"]
-
-    assert ("failed", "the script crashed") == (entry["kind"], entry["reason"])
-
-
-def test_where_nothing_was_kept_the_error_stays(invoke):
-    result = invoke("status", "--local")
-
-    assert (1, "") == (result.exit_code, result.stdout)
-    assert "Error: The local cloud does not run. Fix: start it\n" == result.stderr
 
 
 def test_a_trial_whose_cloud_is_killed_is_kept_as_it_was_last_seen(tmp_path, invoke, providers):

@@ -9,7 +9,6 @@ import pytest
 from compilegate_localcloud import api
 from compilegate_localcloud.connection import RunState
 from compilegate_localcloud.deploy import DeployedStack
-from compilegate_localcloud.errors import NoLogError
 from compilegate_localcloud.logs import PartLog
 
 OUTPUTS = {"DataBucket": "data", "LedgerTable": "ledger"}
@@ -41,7 +40,7 @@ def test_up_says_where_it_runs_and_what_comes_next(running, invoke):
     assert OUTPUTS == document["outputs"]
 
 
-@pytest.mark.parametrize(("started_now", "resumed"), [(True, True), (True, False), (False, True)])
+@pytest.mark.parametrize(("started_now", "resumed"), [(True, True), (False, True)])
 def test_up_names_the_end_that_it_goes_on_from(started_now, resumed, state, invoke, monkeypatch):
     up = api.UpResult(replace(state, resumed=resumed), (), started_now, 0.4, 8.7, 1.5)
     monkeypatch.setattr(api, "up", lambda: up)
@@ -104,17 +103,3 @@ def test_a_log_that_grows_is_followed_until_ctrl_c(invoke, monkeypatch, tmp_path
     result = invoke("local", "logs", "emulator", "--follow")
 
     assert (130, "one\nmore\nmore\n") == (result.exit_code, result.stdout)
-
-
-def test_an_unknown_log_lists_those_there_are(invoke, monkeypatch):
-    def missing(part):
-        raise NoLogError(f"There is no log of {part!r}. Logs there are:\n  emulator")
-
-    monkeypatch.setattr(api, "logs", missing)
-
-    result = invoke("local", "logs", "x")
-
-    assert (1, "Error: There is no log of 'x'. Logs there are:\n  emulator\n") == (
-        result.exit_code,
-        result.stderr,
-    )

@@ -4,7 +4,6 @@ import json
 
 import pytest
 
-from compilegate.cli.register import WORKERS
 from compilegate.domain.errors import EnvironmentNotReadyError
 from compilegate.usecases.flag.change_flag import change_flag
 from compilegate.usecases.records import load_registration
@@ -26,32 +25,6 @@ def many(file, count):
     for index in range(count - 1):
         (file.parent / f"job-{index:03}.yaml").write_text(text.replace("bert-docs", f"job-{index}"))
     return file.parent
-
-
-def test_a_new_workload_is_registered_and_its_schedule_said(invoke, aws, file):
-    result = invoke("register", file)
-
-    assert 0 == result.exit_code, result.output
-    assert "bert-docs: new; runs cron(0 3 * * ? *), UTC; 3 objects uploaded" in result.stdout
-    assert "1 workload: 1 new." in result.stdout
-    registered = load_registration(aws.services.store, "bert-docs")
-    assert ("nlp", "workloads/bert-docs.yaml", True) == (
-        registered.owner, registered.origin, registered.active,
-    )  # fmt: skip
-    assert {"bert-docs": "cron(0 3 * * ? *)"} == aws.production.schedules.expressions
-
-
-def test_what_changed_is_reported_and_another_checkout_is_no_change(invoke, aws, file, tmp_path):
-    invoke("register", file)
-    same = invoke("register", write_project(tmp_path / "elsewhere", NIGHTLY, OWNED))
-    file.write_text(file.read_text().replace("5.0e-5", "3.0e-5"))
-    (file.parents[1] / "training" / "train.py").write_text("print('other')\n")
-    shown = " ".join(invoke("register", file).stdout.split())
-
-    assert "bert-docs: unchanged" in same.stdout
-    assert "bert-docs: updated" in shown
-    assert "training.learning_rate 5e-05 -> 3e-05" in shown
-    assert "source '" in shown
 
 
 def test_a_script_that_compiles_itself_trains_uncompiled_until_a_promotion(shown, aws, tmp_path):
@@ -151,37 +124,6 @@ def test_another_owners_name_is_refused_until_it_is_taken_over(invoke, aws, file
     assert (2, 0) == (refused.exit_code, taken.exit_code)
     assert "registered by the owner nlp" in refused.stderr
     assert "in place of workloads/bert-docs.yaml of nlp" in " ".join(taken.stdout.split())
-
-
-def test_many_are_reported_as_counts_where_nothing_changed(invoke, aws, file):
-    count = 3 * WORKERS
-    folder = many(file, count)
-    first = invoke("register", folder)
-    (folder / "job-001.yaml").write_text(
-        file.read_text().replace("bert-docs", "job-1").replace("5.0e-5", "3.0e-5")
-    )
-
-    again = invoke("register", folder)
-
-    assert f"{count} workloads: {count} new." in first.stdout
-    assert f"{count} workloads: 1 updated, {count - 1} unchanged." in again.stdout
-    assert 2 == len([line for line in again.stdout.splitlines() if not line.startswith(" ")])
-
-
-@pytest.mark.parametrize("named", ["name", "file", "folder"])
-def test_removing_retires_by_name_file_or_folder(invoke, aws, file, named):
-    invoke("register", file)
-    (file.parents[1] / "training" / "train.py").unlink()  # none is needed
-    target = {"name": "bert-docs", "file": file, "folder": file.parent}[named]
-
-    result = invoke("register", "--remove", target)
-    again = invoke("register", "--remove", target)
-
-    assert (0, 0) == (result.exit_code, again.exit_code)
-    assert "bert-docs: retired" in result.stdout
-    assert "bert-docs: already retired" in again.stdout
-    assert {} == aws.production.schedules.expressions
-    assert not load_registration(aws.services.store, "bert-docs").active
 
 
 def test_removing_what_is_on_says_that_it_stays_on_and_how_to_turn_it_off(invoke, aws, file):

@@ -2,10 +2,8 @@
 
 import json
 import random
-import re
 from collections import Counter
 from functools import partial
-from itertools import pairwise
 from pathlib import Path
 from unittest.mock import patch
 
@@ -15,52 +13,11 @@ from botocore.exceptions import ClientError
 from compilegate.adapters.state_machines import ExecutionState
 from compilegate.cli.common.outcome import full_run_words
 from compilegate.domain import naming
-from compilegate.domain.records.trials import TrialFailed
 from compilegate_localcloud.emulator.limits import Limits
 from tests.cli.project import write_compiling, write_project
-from tests.cli.trial_script import decided, executions, planned
+from tests.cli.trial_script import decided, executions
 from tests.domain.evidence_builder import GOOD, NOISY
 from tests.fake_clouds import cloud
-from tests.fakes import start_job
-
-
-def test_piped_progress_is_a_plain_line_per_event(tmp_path, invoke, aws):
-    def train(payload):
-        of = aws.services, "bert-docs", planned(aws, payload).trial
-        start_job(*of, "s0", status="Completed", started=1000.0, ended=1030.0)
-        aws.logs.printed[start_job(*of, "q1b17", started=1030.0)] = [
-            "importing torch",
-            "compilegate step=10 steps=600 seconds=0.03 samples_per_second=512.3 loss=3.21;",
-        ]
-        decided(aws, payload, metrics=GOOD)
-
-    executions(aws).on_start = train
-    executions(aws).looks = 3
-
-    result = invoke("run", write_project(tmp_path))
-
-    progress = result.stdout.split("\n\n")[0]
-    assert "bert-docs: s0 speed gate: Completed after 0:30, $0.012" in progress
-    assert "bert-docs: full runs" in progress
-    assert "q1b17 compile: step 10/600, 512 samples/s, loss 3.21" in progress
-    assert "bert-docs: decided" in progress
-    assert "\x1b" not in result.stdout
-
-
-def test_the_end_says_verdict_reasons_figures_and_report(tmp_path, invoke, aws):
-    executions(aws).on_start = partial(decided, aws, metrics=GOOD)
-    file = write_project(tmp_path)
-
-    end = invoke("run", file).stdout.split("\n\n")[-1]
-    programs = invoke("run", file, "--json")
-
-    assert "bert-docs: turn it on (promote)" in end
-    assert "Turn the compiler on: 1.32x faster, quality held." in end
-    assert re.search(r"speed-up +1\.\d\dx \(1\.\d\d to 1\.\d\d\)", end)
-    assert "flag" in end
-    assert re.search(r"report    compilegate-reports/bert-docs-\w{8}/report.html", end)
-    assert "promote" == json.loads(programs.stdout)["verdict"]  # standard output is its alone
-    assert "bert-docs: decided" in programs.stderr
 
 
 def test_a_script_that_already_compiles_is_named_with_its_trial(tmp_path, invoke, aws):
@@ -81,22 +38,6 @@ def test_a_script_that_already_compiles_is_named_with_its_trial(tmp_path, invoke
     said = "train.py already compiles (line 2: model = torch.compile(model)"
     assert all(said in " ".join(page.split()) for page in (text, *pages))
     assert all("against an uncompiled run" in page for page in pages)
-
-
-def test_a_failed_trial_is_exit_1_with_the_reason_from_the_ledger(tmp_path, invoke, aws):
-    def fail(payload):
-        failure = TrialFailed(1, payload["trial"], reason="the quota is used up")
-        aws.services.ledger.append("bert-docs", failure)
-
-    executions(aws).on_start = fail
-    executions(aws).ends = {"bert-docs": "FAILED"}
-
-    result = invoke("run", write_project(tmp_path))
-
-    assert 1 == result.exit_code
-    assert "bert-docs: trial failed (failed)" in result.stdout
-    assert "the quota is used up." in result.stdout
-    assert "Nothing was decided; the flag is unchanged." in result.stdout
 
 
 def two_projects(folder):
@@ -151,18 +92,6 @@ def test_of_files_that_name_the_same_workload_none_is_started(tmp_path, invoke, 
     assert [(str(file), "two", "name") for file in (two, *twins)] == named
     assert 1 == len(executions(aws).started)
     assert f"name: is also the name of the workload in {twins[0]} (got 'two')" in result.stderr
-
-
-def test_where_none_can_start_it_is_the_error_of_the_first(tmp_path, invoke, aws):
-    def refuse(payload):
-        raise ValueError(f"{payload['workload']} refused")
-
-    executions(aws).on_start = refuse
-
-    result = invoke("run", *two_projects(tmp_path))
-
-    assert 1 == result.exit_code
-    assert "Error: ValueError: one refused" in result.stderr
 
 
 @pytest.mark.parametrize(("error", "code"), [(KeyboardInterrupt, 130), (BrokenPipeError, 141)])
@@ -302,22 +231,3 @@ def test_fifty_trials_are_watched_within_the_published_rate(tmp_path, invoke, aw
     assert max(asked.values()) <= 10
     assert sum(asked.values()) / clock.now < 15 / 3
     assert HOURS * 3600 <= clock.now < 1.2 * HOURS * 3600
-
-
-def test_a_service_that_asks_for_fewer_calls_is_asked_less_often(tmp_path, invoke, aws, clock):
-    object.__setattr__(aws, "poll_seconds", 5.0)
-    times = []
-
-    def busy(_):
-        times.append(clock.now)
-        if len(times) <= 30:
-            raise THROTTLED
-
-    executions(aws).on_look = busy
-    executions(aws).on_start = partial(decided, aws, metrics=GOOD)
-
-    assert 0 == invoke("run", write_project(tmp_path)).exit_code
-    waits = [later - earlier for earlier, later in pairwise(times)]
-    assert all(0.8 * 60 <= wait <= 1.2 * 60 for wait in waits[5:29])
-    assert 4 <= waits[30] <= 6
-    assert len(set(waits)) == len(waits)  # drawn, so that several do not stay in step

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from compilegate.adapters.workload_files import PYTHON
-from tests.cli.project import write_project
 
 ROOT = Path(__file__).resolve().parents[2]
 COMMAND = re.compile(r"write the data with `([^`]+)`")
@@ -26,20 +25,6 @@ def checkout(tmp_path, monkeypatch):
         shutil.copy(file, folder / "workloads")
     (folder / PYTHON.parts[0]).symlink_to(ROOT / PYTHON.parts[0])
     return folder
-
-
-@pytest.mark.parametrize("name", SHIPPED)
-def test_a_shipped_workload_names_the_command(name, checkout, invoke, monkeypatch):
-    monkeypatch.chdir(checkout)
-
-    result = invoke("run", f"workloads/{name}.yaml")
-
-    assert 2 == result.exit_code
-    assert f"Error: workloads/{name}.yaml: " in result.stderr
-    assert "training.inputs.train: does not exist" in result.stderr
-    assert set(COMMAND.findall(result.stderr)) == {
-        ".venv-training/bin/python training/prepare_data.py workloads/data"
-    }
 
 
 def test_from_another_folder_the_command_goes_there_and_sets_up_what_is_missing(checkout, invoke):
@@ -73,14 +58,3 @@ def test_the_command_makes_what_every_shipped_workload_reads(checkout, invoke):
 
     for name in SHIPPED:
         assert 2 != invoke("check", checkout / "workloads" / f"{name}.yaml").exit_code
-
-
-def test_a_teams_own_missing_path_names_no_command_of_ours(tmp_path, invoke):
-    file = write_project(tmp_path)
-    shutil.rmtree(tmp_path / "data")
-
-    result = invoke("check", file)
-
-    assert "training.inputs.train: does not exist; looked at" in result.stderr
-    assert str(tmp_path / "data" / "train") in result.stderr
-    assert "prepare_data" not in result.stderr

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from compilegate.domain import naming
 from compilegate.domain.decision import RequestedFullRun
 from compilegate.domain.reasons import advice
 from compilegate.domain.records.production import (
@@ -23,24 +22,6 @@ from tests.cli.trial_script import executions, trial_of
 from tests.domain.fleet.test_listing import row
 from tests.fake_clouds import cloud
 from tests.usecases.production_ledger import DAY, NOW, ran, register
-
-
-def test_status_shows_what_runs_what_is_locked_and_what_was_decided(invoke, promoted):
-    promoted.services.store.put("workloads/other/specs/1.json", b"{}")
-    promoted.services.locks.acquire("other", "arn:x:other-dead", now=0, expires_at=2_000_000_000)
-
-    result = invoke("status")
-
-    assert f"  bert-docs-{trial_of(promoted)}, for " in result.stdout
-    assert "other is locked by other-dead, which is not running" in result.stdout
-    assert f"bert-docs-{trial_of(promoted)}: turn it on" in result.stdout
-    assert "compile: eval_loss" in result.stdout  # quality's reason, not the speed's alone
-    assert [line for line in result.stdout.splitlines() if len(line) > 80] == []
-    document = json.loads(invoke("status", "bert-docs", "--json").stdout)
-    promoted.services.store.put(naming.registration_key("new"), b"{}")
-    nothing = json.loads(invoke("status", "new", "--json").stdout)
-    assert ["promote"] == [entry["verdict"] for entry in document["trials"]]
-    assert ([], [], []) == (nothing["running"], nothing["locks"], nothing["trials"])
 
 
 def test_status_says_what_a_trial_waits_for_production_to_train(shown, asked, promoted):

@@ -4,7 +4,7 @@ import pytest
 from jinja2 import TemplateError
 
 from compilegate.cli.common import output
-from compilegate.cli.common.output import TEMPLATES, answer, show
+from compilegate.cli.common.output import TEMPLATES, show
 from tools.docs.folders import ROOT
 
 LAYOUT = """\
@@ -67,15 +67,6 @@ def test_the_text_of_a_template_is_the_text_of_the_screen(folder, capsys):
     assert SCREEN == capsys.readouterr().out
 
 
-def test_a_value_sets_no_mark(folder, capsys):
-    (folder / "value.txt.j2").write_text("{{ value }}|\n")
-    marks = "".join(chr(code) for code in range(0xE000, 0xE008))
-
-    show("value", {"value": f"{marks}0"})
-
-    assert "        0|\n" == capsys.readouterr().out
-
-
 @pytest.mark.parametrize(
     "text",
     ["{{ nothing }}", "% if nothing\n% endif", "{{ document.nothing }}", "{{ 1 | nothing }}"],
@@ -85,23 +76,6 @@ def test_a_name_that_is_not_there_is_an_error(folder, text):
 
     with pytest.raises(TemplateError):
         show("wrong", [])
-
-
-def test_the_document_is_printed_where_it_is_asked_for(folder, capsys):
-    (folder / "one.txt.j2").write_text("{{ a }} {{ b }}\n")
-
-    answer({"a": 1}, "one", as_json=False, b=2)
-    answer({"a": 1}, "one", as_json=True, b=2)
-
-    assert '1 2\n{\n  "a": 1\n}\n' == capsys.readouterr().out
-
-
-def test_a_command_of_another_distribution_names_the_path_of_its_own(tmp_path, capsys):
-    (tmp_path / "demo.txt.j2").write_text("{{ a }}\n")
-
-    show(tmp_path / "demo", {"a": 1})
-
-    assert "1\n" == capsys.readouterr().out
 
 
 EVERY = [*TEMPLATES.glob("*"), *ROOT.glob("distributions/*/compilegate_*/templates/*")]

@@ -102,23 +102,6 @@ def test_a_check_is_asked_for_and_judged_by_the_table(judged, tmp_path):
     )
 
 
-def test_an_error_has_its_place_what_to_do_and_a_reproducer(judged, tmp_path):
-    kept = tmp_path / "kept"
-
-    code, arm = judged(WRONG, "--keep", kept)
-
-    found = arm["equivalence"]
-    assert (13, "not_equivalent", "failed") == (code, arm["outcome"], found["state"])
-    assert DIAGNOSIS == found["diagnosis"]
-    assert [("exclude", "layers.*.act", 1.4), ("report", "", None)] == [
-        (one["advice"], one["place"], one["ratio"]) for one in found["advice"]
-    ]
-    assert str(kept / "reproducer-compile.py") == found["reproducer"]
-    assert ["code", "numbers"] == [
-        (kept / f"reproducer-compile{ending}").read_text() for ending in (".py", ".pt")
-    ]
-
-
 MISSING = {
     "no faults": (left(OTHER_CLASS), "unexamined", "not_equivalent", ["exclude", "report"]),
     "no table": (left(OTHER_CHECK), "unexamined", "not_equivalent", ["exclude", "report"]),

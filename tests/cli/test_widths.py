@@ -10,13 +10,11 @@ import pytest
 from rich.console import Console
 
 from compilegate.cli.common.outcome import Outcome
-from compilegate.cli.common.output import moves, show, waiting
+from compilegate.cli.common.output import moves
 from compilegate.cli.run import show_outcome
-from compilegate.cli.trials import progress_table
 from compilegate_facts.topics import TOPICS
 from compilegate_judge.command import judged
-from compilegate_local import TEMPLATES
-from tests.cli.test_screen import Terminal, line, watched
+from tests.cli.test_screen import Terminal
 
 ROOT = Path(__file__).parents[2]
 WIDE = 400
@@ -80,57 +78,12 @@ def screens(command, width, invoke, monkeypatch):
     return narrow, wide
 
 
-def outcomes():
-    """A promotion, a regression and a failure."""
-    report = Path("compilegate-reports/bert-docs-0mabc123/report.html")
-    decisions = [
-        judged(json.loads((ROOT / f"docs/examples/{name}.json").read_text())).to_dict("/flag")
-        for name in ("evidence", "probation")
-    ]
-    failure = "the training script ended with an error after twelve seconds"
-    return [
-        *(Outcome("bert-docs", "0mabc123", one, "A headline of several words", None, report)
-          for one in decisions),
-        Outcome("bert-docs", "0mabc123", None, failure, failure, None),
-    ]  # fmt: skip
-
-
-@pytest.mark.parametrize("width", [40, 80])
-def test_neither_does_the_end_of_a_trial_or_of_the_demo(width, monkeypatch, capsys):
-    texts = []
-    for columns in (width, WIDE):
-        monkeypatch.setenv("COLUMNS", str(columns))
-        names = ("total", "setup", "deploy", "training", "loop", "overhead")
-        seconds = dict(zip(names, (100.0, 9.0, 1.0, 80.0, 10.0, 20.0), strict=True))
-        show(TEMPLATES / "demo", {"seconds": seconds, "simulated": "on a CPU"}, keep=True)
-        for outcome in outcomes():
-            show_outcome(outcome)
-        texts.append(re.sub(r"[|+-]{2,}|\|", " ", capsys.readouterr().out))
-
-    check(*texts, width)
-
-
 @pytest.mark.parametrize("headline", ["It failed", "It failed.", "It failed because of ..."])
 def test_the_headline_of_an_outcome_ends_as_it_was_cut(headline, capsys):
     show_outcome(Outcome("bert-docs", "0mabc123", None, headline, headline, None))
 
     ended = headline if headline.endswith(".") else f"{headline}."
     assert f"  {ended}" in capsys.readouterr().out.splitlines()
-
-
-@pytest.mark.parametrize("width", [40, 80])
-def test_neither_does_the_progress_of_trials(width):
-    lines = [line(step=12000, steps=52000, samples_per_second=51200.123, loss=3.2101)]
-    view = watched(("q1a17", "InProgress", lines), ("q1b17", "InProgress", lines)).read()
-    texts = []
-    for columns in (width, WIDE):
-        out = Console(file=io.StringIO(), width=columns)
-        out.print(progress_table([view], 5000.0, columns))
-        texts.append(out.file.getvalue())
-
-    check(*texts, width)
-    assert width == 40 or "12000/52000" in texts[0]
-    assert width == 40 or "…" not in texts[0]
 
 
 @pytest.mark.parametrize(
@@ -144,10 +97,7 @@ def test_neither_does_the_progress_of_trials(width):
     ],
     ids=str,
 )
-@pytest.mark.parametrize(
-    "command", ["judge docs/examples/evidence.json", f"check {' '.join(FILES)}"]
-)
-def test_a_pipe_has_colour_only_where_it_is_asked_for(command, variables, invoke, monkeypatch):
+def test_a_pipe_has_colour_only_where_it_is_asked_for(variables, invoke, monkeypatch):
     monkeypatch.chdir(ROOT)
     monkeypatch.setenv("TERM", "xterm-256color")
     for name in ("NO_COLOR", "FORCE_COLOR"):
@@ -155,7 +105,7 @@ def test_a_pipe_has_colour_only_where_it_is_asked_for(command, variables, invoke
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
 
-    output = invoke(*command.split()).stdout
+    output = invoke("check", *FILES).stdout
 
     forced = bool(variables.get("FORCE_COLOR"))
     colours = re.findall(r"\x1b\[(?:1;)?[39][0-7]m", output)
@@ -173,27 +123,6 @@ def test_what_moves_needs_a_terminal_even_where_colour_is_forced(monkeypatch):
     assert not moves(Console(file=Terminal()))
 
 
-def test_a_wait_is_shown_on_a_terminal_only(monkeypatch, capsys):
-    monkeypatch.setenv("FORCE_COLOR", "1")
-
-    with waiting("installing") as show:
-        show("still installing")
-
-    assert ("", "") == capsys.readouterr()
-
-
-def test_help_fits_the_screen_and_names_values_in_words(invoke, monkeypatch):
-    wide = invoke("init", "--help").stdout
-    monkeypatch.setenv("COLUMNS", "40")
-    narrow = invoke("init", "--help").stdout
-
-    assert re.search(r"--run-hours NUMBER +Hours of a whole run today. +\[at most 672\]", wide)
-    assert re.search(r"--training-samples NUMBER +Samples to train on. +\[at least 1\]", wide)
-    assert re.search(r"SCRIPT +The Python file", wide)
-    assert not set(narrow.split()) - set(wide.split())
-    assert not [line for line in narrow.splitlines() if len(line) > 40 and "train.py" not in line]
-
-
 def test_where_the_time_goes_fits_80_columns_whatever_a_kernel_is_called(monkeypatch, capsys):
     monkeypatch.setenv("COLUMNS", "80")
     shares = {"baseline_seconds": 0.00567, "candidate_seconds": 0.0014, "seconds": -0.00427}
@@ -201,9 +130,11 @@ def test_where_the_time_goes_fits_80_columns_whatever_a_kernel_is_called(monkeyp
         {"kernel_class": name, "kernel": kernel, "share": 0.25, **shares}
         for name, kernel in (("idle", None), ("pointwise", "CompiledFxGraph" + "f" * 60))
     ]
+    decision = judged(json.loads((ROOT / "docs/examples/evidence.json").read_text()))
+    shown = Outcome("bert-docs", "0mabc123", decision.to_dict("/flag"), "A headline", None, None)
     where = {"candidate": "compile", "differences": differences}
 
-    show_outcome(replace(outcomes()[0], where_time_goes=where))
+    show_outcome(replace(shown, where_time_goes=where))
 
     lines = capsys.readouterr().out.splitlines()
     (head,) = [at for at, text in enumerate(lines) if "Time per step" in text]

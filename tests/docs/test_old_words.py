@@ -35,12 +35,6 @@ OF_THE_CHECK = "training/compilegate_runtime/equivalence/"
 QUOTED = re.compile(r"`([^`\n]+)`")
 
 
-def test_an_old_word_is_recognised_in_every_form():
-    old = ["story", "story_key", "SettleRunErrors", "TALE", "take_in_round", "reports/x/story.html"]
-
-    assert old == [name for name in [*old, "history", "history_key", "tolerance"] if _is_old(name)]
-
-
 def test_code_names_nothing_by_an_old_word():
     assert {name: file for name, file in _code().names if _is_old(name)} == {}
     assert dict(_old_texts()) == {}

@@ -11,7 +11,7 @@ from compilegate.domain.codec import write
 from compilegate.domain.facts import Facts
 from compilegate.domain.faults import FaultTable
 from compilegate.domain.fields import Fields
-from compilegate.domain.workload.model import FactOverrides, Framework
+from compilegate.domain.workload.model import Framework
 from compilegate.facts import FOLDER, load_facts, read
 
 MANAGED_COMPILER = "sagemaker_training_compiler"
@@ -50,10 +50,6 @@ def test_the_table_of_faults_is_of_the_equivalence_check_that_jobs_run(
     assert all("gradients.single" in table.bounds_of(one) for one in table.classes)
 
 
-def test_facts_are_read_once_and_stay_the_same_object_without_overrides():
-    assert load_facts() is load_facts() is load_facts().overridden(FactOverrides())
-
-
 @pytest.mark.parametrize(
     ("framework", "compiler", "image"),
     [
@@ -73,12 +69,6 @@ def test_an_image_is_that_of_its_versions_and_compiler(facts, framework, compile
     uri = facts.image(framework, compiler=compiler, region="us-east-1").uri
 
     assert f"763104351884.dkr.ecr.us-east-1.amazonaws.com/{image}" == uri
-
-
-def test_a_loosely_written_version_of_an_algorithm_is_its_newest(facts):
-    uri = facts.image(Framework("xgboost", "1.7"), compiler="none", region="us-east-1").uri
-
-    assert "683313688378.dkr.ecr.us-east-1.amazonaws.com/sagemaker-xgboost:1.7-1" == uri
 
 
 def test_a_cpu_instance_gets_the_cpu_variant_or_none(facts):
@@ -132,27 +122,8 @@ def test_every_price_names_where_it_can_be_looked_up_or_what_it_follows_from():
     assert [] == [kind for kind, source in sources.items() if not nameable.search(source)]
 
 
-@pytest.mark.parametrize(
-    ("instance_type", "gpu"),
-    [
-        ("ml.p5.48xlarge", (8, "NVIDIA H100", True, True)),
-        ("ml.g4dn.xlarge", (1, "NVIDIA T4", False, False)),
-    ],
-)
-def test_an_instance_has_its_gpus(facts, instance_type, gpu):
-    instance = facts.instance(instance_type)
-
-    assert gpu == (instance.gpus, instance.gpu.name, instance.gpu.bf16, instance.gpu.fp8)
-
-
 def test_an_instance_or_price_that_is_not_on_file_is_none(facts):
     assert (None, None) == (facts.instance("ml.nothing.xlarge"), facts.price("ml.g6e.48xlarge"))
-
-
-def test_retired_types_are_marked(facts):
-    retired = {name for name, row in facts.instances.items() if row.retired}
-
-    assert {"ml.p3.2xlarge", "ml.p3.8xlarge", "ml.p3.16xlarge"} == retired
 
 
 def test_every_registry_named_by_an_image_exists(facts):

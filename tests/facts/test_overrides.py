@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import cast
 
 import pytest
 
-from compilegate.domain.compilers import COMPILERS, Compiler
 from compilegate.domain.eligibility.check import check_eligibility
 from compilegate.domain.facts import Facts
 from compilegate.domain.workload.model import FactOverrides, Framework, OwnImage
@@ -50,15 +48,6 @@ def test_the_workloads_price_goes_before_cdk_jsons_and_that_before_the_shipped_o
     assert 3.0 == usd(facts_for_workload(better, deployed))
 
 
-def test_the_workloads_image_goes_before_cdk_jsons():
-    nearer = HERE.replace("train:2", "train:3")
-    overridden = facts_for_workload(
-        replace(SOUND, facts=FactOverrides(images=(own(nearer),))), settings(images=(own(HERE),))
-    )
-
-    assert nearer == overridden.image(PYTORCH, compiler="none", region=REGION).uri
-
-
 def test_an_image_in_the_jobs_region_is_taken_whatever_the_order():
     for images in ((own(HERE), own(THERE)), (own(THERE), own(HERE))):
         assert HERE == facts(*images).image(PYTORCH, compiler="none", region=REGION).uri
@@ -79,19 +68,6 @@ def test_an_image_with_the_managed_compiler_is_for_it_alone():
 
     assert HERE == managed.uri
     assert plain.uri.endswith("/pytorch-training:2.8.0-gpu-py312")
-
-
-def test_a_compiler_with_images_of_its_own_takes_neither_awss_nor_another_compilers(
-    monkeypatch,
-):
-    stand_in = replace(COMPILERS[MANAGED_COMPILER], name="stand_in")
-    monkeypatch.setitem(cast("dict[str, Compiler]", COMPILERS), "stand_in", stand_in)
-
-    for others in (facts(own(HERE)), facts(own(HERE, MANAGED_COMPILER))):
-        image = others.image(PYTORCH, compiler="stand_in", region=REGION)
-        assert ("", "no_compiler_image") == (image.uri, image.code)
-    given = facts(own(HERE, "stand_in"))
-    assert HERE == given.image(PYTORCH, compiler="stand_in", region=REGION).uri
 
 
 @pytest.mark.parametrize("version", ["2", "2.8", "2.8.0"])

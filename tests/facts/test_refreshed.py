@@ -10,7 +10,7 @@ import pytest
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.workload.model import Framework
 from compilegate.facts import laid_over, load_facts, read_refreshed
-from compilegate_facts.refresh import changes, merged, refreshed_body
+from compilegate_facts.refresh import merged
 
 REGION = "us-east-1"
 SHIPPED = load_facts()
@@ -39,13 +39,6 @@ def test_the_file_is_absent_before_the_first_refresh(tmp_path):
     assert {} == read_refreshed(tmp_path / "refreshed.json")
 
 
-def test_what_is_written_is_read_again(tmp_path):
-    file = tmp_path / "refreshed.json"
-    file.write_bytes(refreshed_body(merged({}, REGION, PARTS)))
-
-    assert refreshed() == read_refreshed(file)
-
-
 def test_a_read_price_a_quota_and_an_absent_image_hold_in_their_region():
     facts = laid_over(SHIPPED, refreshed(), REGION)
 
@@ -70,25 +63,6 @@ def test_a_part_that_was_not_read_again_stays():
     document = merged(refreshed(), REGION, {"prices": cheaper})
 
     assert {**PARTS, "prices": cheaper} == document[REGION]
-
-
-def test_changes_name_old_and_new_and_leave_out_what_is_confirmed():
-    same = SHIPPED.prices["ml.p4d.24xlarge"].usd_per_hour
-    unknown = {**PRICE, "instance_type": "ml.g7.xlarge"}
-    confirmed = {**PRICE, "instance_type": "ml.p4d.24xlarge", "usd_per_hour": same}
-    after = laid_over(
-        SHIPPED,
-        refreshed(prices=[PRICE, unknown, confirmed], quotas=[QUOTA], images=[ABSENT]),
-        REGION,
-    )
-
-    assert [
-        {"part": "price", "what": "ml.g5.xlarge", "old": 1.408, "new": 1.5},
-        {"part": "price", "what": "ml.g7.xlarge", "old": None, "new": 1.5},
-        {"part": "quota", "what": "ml.g5.xlarge", "old": None, "new": 4},
-        {"part": "image", "what": URI, "old": True, "new": False},
-    ] == changes(SHIPPED, after)
-    assert [] == changes(after, after)
 
 
 @pytest.mark.parametrize(

@@ -13,13 +13,12 @@ from hypothesis import strategies as st
 from scipy.stats import beta
 
 from compilegate.domain.errors import InvalidInputError
-from compilegate.domain.facts import CONFIGURED
 from compilegate.domain.planning.arms import ArmPlan
 from compilegate.domain.request.build import launch
-from compilegate.domain.workload.model import FactOverrides, Framework, OwnImage
-from compilegate.facts import load_facts, read
+from compilegate.domain.workload.model import Framework
+from compilegate.facts import load_facts
 from compilegate_facts import topics
-from compilegate_facts.topics import TOPICS, Row, age_days, check_region, chosen, overview, with_age
+from compilegate_facts.topics import TOPICS, Row, age_days, chosen, overview, with_age
 from tests.usecases.equivalence_table import TABLE
 
 MANAGED_COMPILER = "sagemaker_training_compiler"
@@ -81,28 +80,10 @@ def test_no_tested_model_is_lost_or_merged():
     assert 4 == sum(row["native_batch"] is None for row in topic_rows)
 
 
-def test_fifty_seven_models_fit_a_smaller_batch_compiled():
-    ratios = [row["batch_ratio"] for row in rows("models") if row["batch_ratio"] is not None]
-
-    assert (231, 57) == (len(ratios), sum(ratio < 1 for ratio in ratios))
-
-
 def test_types_that_the_managed_compiler_accepts_are_marked():
     accepted = {row["family"] for row in rows("instances") if row["managed_compiler"]}
 
     assert {"g4dn", "g5", "p3", "p3dn", "p4d"} == accepted
-
-
-def test_a_gpu_named_from_a_similar_one_is_less_sure():
-    gpus = read("instances")["gpus"]
-
-    assert {"NVIDIA A10G"} == {name for name, row in gpus.items() if row["confidence"] != "high"}
-    assert [] == [
-        name
-        for name, row in gpus.items()
-        if (row["bf16"], row["fp8"])
-        != (float(row["compute_capability"]) >= 8.0, float(row["compute_capability"]) >= 8.9)
-    ]
 
 
 def test_launchers_send_no_key_that_is_not_on_file():
@@ -123,21 +104,6 @@ def test_launchers_send_no_key_that_is_not_on_file():
 
     assert set() == sent - on_file
     assert "sagemaker_pytorch_xla_multi_worker_enabled" in sent
-
-
-def test_what_cdk_json_gives_is_shown_first_and_as_given():
-    uri = "123456789012.dkr.ecr.us-east-1.amazonaws.com/a:1"
-    own = OwnImage(framework="pytorch", version="2.8.0", uri=uri)
-    facts = load_facts().overridden(FactOverrides({"ml.g5.xlarge": 1.0}, (own,)))
-
-    image, *_ = TOPICS["images"].rows(facts, REGION)
-    prices = {row["instance_type"]: row for row in TOPICS["prices"].rows(facts, REGION)}
-
-    assert (True, uri) == (image["given"], image["uri"])
-    assert (1.0, "given", CONFIGURED) == tuple(
-        prices["ml.g5.xlarge"][key] for key in ("usd_per_hour", "confidence", "source")
-    )
-    assert overview("prices", list(prices.values()), TODAY)["source_kind"].endswith(", cdk.json")
 
 
 def test_age_is_in_days_and_unknown_without_a_date():
@@ -185,11 +151,6 @@ def test_a_value_that_is_not_on_file_gets_the_likely_ones(topic, filters, hint):
 
     assert hint in str(caught.value)
     assert f"--{next(iter(filters))}" in str(caught.value)
-
-
-def test_an_unknown_region_is_refused():
-    with pytest.raises(InvalidInputError, match="did you mean eu-west-1"):
-        check_region("eu-wst-1", ["eu-west-1", "us-east-1"])
 
 
 FILTERS: dict[str, Any] = {

@@ -4,9 +4,6 @@ import os
 import subprocess
 import sys
 
-import pytest
-
-from compilegate.domain.errors import EnvironmentNotReadyError
 from stacks.assets import stage_bundle
 
 
@@ -80,8 +77,3 @@ def test_two_bundles_are_equal_down_to_the_modes(bundle, tmp_path):
         one, two = bundle / name, other / name
         assert one.stat().st_mode == two.stat().st_mode, name
         assert one.is_dir() or one.read_bytes() == two.read_bytes(), name
-
-
-def test_missing_packages_are_named_with_the_command_that_brings_them(tmp_path):
-    with pytest.raises(EnvironmentNotReadyError, match=r"lambda-packages.*`make setup`"):
-        stage_bundle(tmp_path / "bundle", repository=tmp_path)

@@ -1,13 +1,10 @@
 """Handlers as the runtime calls them: event in, answer out, errors with words for people."""
 
-import logging
-
 import boto3
 import pytest
 from moto import mock_aws
 
 from compilegate.adapters import stores, wiring
-from compilegate.domain.errors import NotFoundError
 from compilegate.domain.naming import REFUSED
 from compilegate.usecases.operations import sweep
 from lambdas import handlers
@@ -84,43 +81,6 @@ def test_cleaning_up_answers_with_a_reason_twice_the_same(deployed, handle):
     assert first == second
     assert "States.Timeout" == first["error"]
     assert first["reason"]
-
-
-def test_cleaning_up_understands_the_event_of_a_stopped_execution(deployed, handle):
-    detail = {
-        "executionArn": EXECUTION,
-        "status": "ABORTED",
-        "input": '{"workload": "bert-docs", "trial": "t0000001", "spec_key": "k"}',
-    }
-
-    assert "ABORTED" == handle("abort_trial", detail=detail)["error"]
-
-
-def test_a_completed_run_is_evaluated_even_where_nothing_can_be_looked_at(deployed, handle, caplog):
-    runs = [{"run": "q1b17"}, {"run": "q1a17"}]
-    answer = handle("on_job_ended", run="q1b17", job="cg-x-r0", status="Completed", runs=runs)
-
-    assert ("Completed", []) == (answer["status"], answer["rejected_arms"])
-    assert "no early look at cg-x-r0" in caplog.text
-
-
-def test_log_lines_name_step_workload_and_trial(deployed, handle, caplog):
-    with caplog.at_level(logging.INFO):
-        handle("acquire_lock", execution=EXECUTION)
-
-    assert ["begins", "done"] == [
-        one.getMessage().removeprefix("acquire_lock bert-docs t0000001: ") for one in caplog.records
-    ]
-    assert EXECUTION == caplog.records[0].execution
-
-
-def test_an_error_meant_for_people_is_logged_without_a_traceback(deployed, handle, caplog):
-    with pytest.raises(NotFoundError):
-        handle("check_eligibility")
-
-    record = caplog.records[-1]
-    assert f"s3://data/{SPEC} does not exist" in record.getMessage()
-    assert record.exc_info is None
 
 
 def test_an_unexpected_error_is_logged_with_its_traceback(deployed, handle, caplog):

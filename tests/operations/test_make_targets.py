@@ -19,10 +19,6 @@ def make(target: str, *variables: str) -> subprocess.CompletedProcess[str]:
     )  # fmt: skip
 
 
-def test_bootstrap_needs_no_environment_in_words() -> None:
-    assert "cdk bootstrap" in make("bootstrap").stdout.splitlines()
-
-
 @pytest.mark.parametrize("target", ["deploy", "destroy"])
 def test_without_a_terminal_nothing_starts_until_somebody_says_yes(target: str) -> None:
     result = make(target)
@@ -57,12 +53,6 @@ def test_the_check_is_of_the_stage_and_region_that_are_destroyed() -> None:
 
     assert "-u AWS_REGION -u AWS_DEFAULT_REGION -u COMPILEGATE_STAGE" in shown
     assert "compilegate drain --check" in shown
-
-
-def test_an_answer_given_beforehand_is_passed_to_the_cdk() -> None:
-    result = make("deploy", "YES=1", "CONFIGURED=true")
-
-    assert "cdk deploy --require-approval never" in result.stdout.splitlines()
 
 
 def test_an_account_that_is_not_bootstrapped_is_reported_before_the_cdk_starts() -> None:

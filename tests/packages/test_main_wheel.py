@@ -135,25 +135,6 @@ def test_an_error_names_the_extra_or_the_shipped_example(compilegate: Installed)
         assert (code, True) == (ended.returncode, said in ended.stderr), ended.stderr
 
 
-def test_a_project_file_of_another_app_is_none_of_ours(compilegate: Installed) -> None:
-    foreign = {"app": "python3 app.py", "context": {"team": "search", "stage": "Not Ours"}}
-    folder = compilegate.folder / "other"
-    folder.mkdir()
-    (folder / "cdk.json").write_text(json.dumps(foreign))
-    workload = compilegate.shipped / "workloads" / "article-bert.yaml"
-
-    succeeded(compilegate.command, "check", workload, folder=folder)
-
-
-def test_a_report_finds_its_templates(compilegate: Installed) -> None:
-    code = (
-        "from compilegate.report.markup import ASSETS\n"
-        "assert {path.suffix for path in ASSETS.iterdir()} >= {'.j2', '.css'}"
-    )
-
-    succeeded(compilegate.python, "-c", code, folder=compilegate.folder)
-
-
 def test_a_folder_with_a_project_file_deploys_what_a_checkout_does(
     wheels: Path, tmp_path: Path
 ) -> None:

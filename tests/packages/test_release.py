@@ -6,8 +6,6 @@ import json
 import os
 import shutil
 import sys
-import tarfile
-import zipfile
 from pathlib import Path
 
 import pytest
@@ -65,22 +63,6 @@ def test_it_has_both_files_of_every_distribution_with_its_checksum(release: Path
 
     assert {"SHA256SUMS", *files} == {file.name for file in release.iterdir()}
     assert {f"{name}: OK" for name in files} == set(checked.splitlines())
-
-
-def test_no_file_of_it_names_a_place_of_the_machine(release: Path) -> None:
-    place = str(release.parents[1]).encode()
-    for file in release.iterdir():
-        assert place not in file.read_bytes(), file.name
-    for wheel in release.glob("*.whl"):
-        with zipfile.ZipFile(wheel) as archive:
-            assert [] == [name for name in archive.namelist() if place in archive.read(name)]
-    for source in release.glob("*.tar.gz"):
-        with tarfile.open(source) as archive:
-            members = [(one, archive.extractfile(one)) for one in archive if one.isfile()]
-            assert [] == [one.name for one, file in members if file and place in file.read()]
-            assert {(0, 0, "", "", COMMITTED)} == {
-                (one.uid, one.gid, one.uname, one.gname, one.mtime) for one, _ in members
-            }
 
 
 def test_its_bill_of_materials_is_valid_and_leads_to_every_library(release: Path) -> None:
