@@ -15,7 +15,7 @@ from compilegate.domain.flag import Flag
 from compilegate.usecases.flag.change_flag import change_flag
 from compilegate.usecases.planning import plan_trial
 from compilegate.usecases.records import to_json
-from compilegate.usecases.trial.apply_flag import apply_flag
+from compilegate.usecases.trial.apply_flag import apply_flag, record_decision
 from compilegate.usecases.trial.lock import acquire_lock
 from tests.decision_builder import decision_document
 from tests.usecases.flag_changes import flag_change
@@ -45,6 +45,12 @@ def test_a_promotion_that_names_no_candidate_changes_nothing(services: Any) -> N
         apply_flag(event, services=services)
 
     assert [] == services.ledger.raw.entries("bert-docs", ledger_keys.FLAG_ENTRIES)
+
+
+def test_a_decision_without_evidence_is_recorded_as_one_that_cost_nothing(services: Any) -> None:
+    record_decision(decide(services, "promote", "enable"), services=services)
+
+    assert [0.0] == [one.spent_usd for one in services.ledger.history("bert-docs").decided]
 
 
 def record(event: dict[str, Any], services: Any, **changes: Any) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -17,12 +18,14 @@ from compilegate.usecases.flag.approval import (
     await_approval,
     close_approval,
 )
+from compilegate.usecases.flag.change_flag import change_flag
 from compilegate.usecases.planning import plan_trial
 from compilegate.usecases.records import to_json
 from compilegate.usecases.trial.apply_flag import apply_flag, record_decision
 from compilegate.usecases.trial.lock import acquire_lock
 from tests.decision_builder import decision_document
 from tests.domain.workload_builder import SOUND, change
+from tests.usecases.flag_changes import flag_change
 from tests.usecases.trial_builder import EVENT, FLAG, SPEC, TRIAL, damage_token, put_spec
 
 ANA = Override("ana", "looks right")
@@ -90,6 +93,18 @@ def test_a_question_is_put_though_the_spec_cannot_be_read_any_more(services: Any
     message = ask_approval(key, services=services)
 
     assert "approve" in message["message"]
+
+
+def test_who_approves_reads_what_a_compiling_scripts_saving_is_against(services: Any) -> None:
+    put_spec(services, change(SOUND, policy__approval="required"))
+    spec = json.loads(services.store.get(SPEC))
+    spec["script_compiles"] = {"script": "train.py", "line": 3, "source": "torch.compile(m)"}
+    services.store.put(SPEC, to_json(spec))
+    acquire_lock(EVENT, services=services)
+
+    message = ask_approval(decided(services, "promote", "enable"), services=services)
+
+    assert "speed-up and saving are against an uncompiled run" in json.dumps(message)
 
 
 def test_the_lock_outlives_the_wait(services: Any, event: dict[str, Any]) -> None:
@@ -165,3 +180,14 @@ def test_a_damaged_wait_ends_the_step_instead_of_repeating_it(
 
     with pytest.raises(UnreadableRecordError, match="approval_token"):
         asked(services, event, "second")
+
+
+def test_a_no_after_the_yes_outranks_it_though_its_clock_is_slow(
+    services: Any, event: dict[str, Any]
+) -> None:
+    asked(services, event)
+    answer(services, approved=True)
+    services.clock.seconds -= 300
+    change_flag(NAME, flag_change("human revert"), services=services)
+
+    assert not applied(services, event)["enabled"]

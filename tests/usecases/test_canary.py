@@ -62,6 +62,18 @@ def test_the_lock_outlives_the_round(services: Any) -> None:
         acquire_lock({**EVENT, "trial": "another1", "execution": "x"}, services=services)
 
 
+def test_a_wait_that_begins_after_the_end_is_answered_at_once(services: Any) -> None:
+    answer = begin(services)
+    open_round(services, answer, "first")
+    produce(services, "r1", "compile", 0)
+    produce(services, "r2", "baseline", 1)
+    reply = open_round(services, answer, "second")
+
+    assert "complete" == reply["closed"]
+    assert [True] == [one.reported for one in services.ledger.history("bert-docs").rounds]
+    assert {"first", "second"} == set(services.tokens.answers)
+
+
 @pytest.mark.parametrize("broken", ["put_once", "send_success"])
 def test_what_a_crash_left_undone_the_next_production_run_does(
     services: Any, monkeypatch: pytest.MonkeyPatch, broken: str
@@ -124,6 +136,7 @@ def test_a_round_that_is_asked_for_after_the_removal_ends_before_it_waits(servic
 
     assert "retired" == open_round(services, answer)["closed"]
     assert {"first": RETIRED_ANSWER} == services.tokens.answers
+    assert [True] == [one.reported for one in services.ledger.history("bert-docs").rounds]
 
 
 def _lost(*_: Any) -> bool:

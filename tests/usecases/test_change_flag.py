@@ -32,6 +32,31 @@ def now(services: Any) -> int:
 
 
 @pytest.mark.parametrize(
+    ("before", "kind"),
+    [
+        ([], "disable"),
+        (["enable", "revert"], "disable"),
+        (["enable"], "enable"),
+        (["enable", "revert"], "revert"),
+        (["enable", "permanent"], "permanent"),
+        (["enable", "stale"], "stale"),
+    ],
+)
+def test_a_flag_that_is_already_so_is_not_changed(
+    before: list[str], kind: str, services: Any
+) -> None:
+    for earlier in before:
+        make(services, earlier)
+    stood = latest_flag(WORKLOAD, services)
+
+    made = make(services, kind, change_id="again")
+
+    assert (False, *stood) == (made.changed, made.flag, made.version)
+    assert len(before) == len(history(services))
+    assert_sound(services)
+
+
+@pytest.mark.parametrize(
     ("before", "kind", "reaches", "overrules"),
     [
         # The machine does not overwrite what a person has said since.
@@ -96,6 +121,15 @@ def test_a_parameter_that_nothing_proved_is_turned_off(raw: str, services: Any) 
 
     assert repair_flag(WORKLOAD, services)
     assert OFF.to_json() == services.flags.read(FLAG)
+
+
+@pytest.mark.parametrize("raw", [None, OFF.to_json()])
+def test_off_without_a_history_is_left_as_it_is(raw: str | None, services: Any) -> None:
+    if raw is not None:
+        services.flags.write(FLAG, raw)
+
+    assert not repair_flag(WORKLOAD, services)
+    assert raw == services.flags.read(FLAG)
 
 
 def test_a_flag_too_large_for_the_parameter_is_refused_before_it_is_written_down(

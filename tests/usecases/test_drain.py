@@ -8,6 +8,7 @@ import pytest
 
 from compilegate.domain import ledger_keys, naming
 from compilegate.domain.errors import DrainedError, WorkloadLockedError
+from compilegate.domain.ledger_keys import CLOCKS_APART_SECONDS
 from compilegate.domain.records.production import CapacityWait
 from compilegate.usecases.drain_mark import put_mark, refuse_if_drained
 from compilegate.usecases.production.begin_run import begin_run
@@ -19,6 +20,7 @@ from compilegate_operating.work import (
     RunPhase,
 )
 from tests.fake_clouds import MACHINE, TRAIN, ScriptedExecutions, cloud
+from tests.fakes import MemorySchedules
 from tests.usecases.production_ledger import register
 
 TRIAL = {"workload": "lm", "trial": "0mabc123", "spec_key": "s"}
@@ -87,6 +89,18 @@ def test_a_run_that_had_begun_is_answered_as_before(deployment: Deployment) -> N
     assert first == begin_run(RUN, services=deployment.services)
 
 
+def test_schedules_are_disabled_and_only_those_are_enabled_again(deployment: Deployment) -> None:
+    schedules = deployment.schedules
+    assert isinstance(schedules, MemorySchedules)
+    schedules.switch("ads", on=False)  # by somebody, before
+
+    mark = begin_drain(deployment, "human:ada")
+
+    assert (("lm",), []) == (mark.schedules, schedules.enabled())
+    assert ("lm",) == end_drain(deployment, "human:ada")
+    assert ["lm"] == schedules.enabled()
+
+
 def test_repeating_it_changes_nothing(deployment: Deployment) -> None:
     first = begin_drain(deployment, "human:ada")
 
@@ -97,6 +111,13 @@ def test_repeating_it_changes_nothing(deployment: Deployment) -> None:
     assert [1, 2, 3] == keys
 
 
+def test_an_undo_that_broke_off_is_completed_by_the_next_call(deployment: Deployment) -> None:
+    mark = begin_drain(deployment, "human:ada")
+    put_mark(deployment.services, mark, drained=False, by="human:ada", schedules=mark.schedules)
+
+    assert ("ads", "lm") == end_drain(deployment, "human:ada")
+
+
 def test_draining_again_while_an_undo_is_incomplete_drains(deployment: Deployment) -> None:
     services = deployment.services
     mark = begin_drain(deployment, "human:ada")
@@ -105,6 +126,24 @@ def test_draining_again_while_an_undo_is_incomplete_drains(deployment: Deploymen
     assert begin_drain(deployment, "human:ada").drained
     with pytest.raises(DrainedError):
         refuse_if_drained(services)
+
+
+def test_jobs_are_listed_as_far_back_as_one_can_train_and_then_the_new_ones(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listed = []
+
+    def unfinished(_: str, since: float) -> dict[str, str]:
+        listed.append(since)
+        return {}
+
+    monkeypatch.setattr(deployment.listing, "unfinished", unfinished)
+    drainage, now = Drainage(deployment, Clock()), deployment.services.clock.now()
+    drainage.read()
+    drainage.read()
+
+    # Two of SageMaker's 28 days: one of waiting for a spot machine, one of training.
+    assert [now - 2 * 28 * 86_400, now - CLOCKS_APART_SECONDS] == listed
 
 
 def test_a_lock_without_a_running_execution_ages(deployment: Deployment) -> None:
@@ -126,6 +165,17 @@ def test_a_lock_whose_execution_was_named_by_a_person_is_released(deployment: De
     Drainage(deployment, Clock()).take(DrainSteps((), (), (HeldLock("lm", owner, 999.0),)))
 
     assert [] == deployment.locks()
+
+
+def test_what_a_trial_left_is_cleaned_up_before_its_lock_is_released(
+    deployment: Deployment,
+) -> None:
+    services, trial = deployment.services, f"{MACHINE}lm-0mabc123"
+    acquire_lock({**TRIAL, "execution": trial}, services=services)
+    Drainage(deployment, Clock()).take(DrainSteps((), (), (HeldLock("lm", trial, 999.0),)))
+
+    assert [] == deployment.locks()
+    assert [trial] == [one.execution for one in services.ledger.history("lm").failed]
 
 
 def test_a_look_tells_this_stages_work_from_all_other(deployment: Deployment) -> None:

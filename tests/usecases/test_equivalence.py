@@ -12,6 +12,7 @@ from compilegate.domain import naming
 from compilegate.domain.errors import UnreadableRecordError
 from compilegate.domain.flag_change import Override
 from compilegate.domain.ledger_keys import DEPLOYMENT
+from compilegate.domain.records.ledger import ClassRevoked
 from compilegate.usecases.equivalence import (
     UNREADABLE,
     restore_classes,
@@ -22,7 +23,7 @@ from compilegate.usecases.records import to_json
 from tests.domain.evidence_builder import BASE_WALL, CENTRE
 from tests.domain.test_equivalence import FIRST, LAST, UNSEEN, figures
 from tests.domain.test_equivalence import TABLE as FAULTS
-from tests.usecases.equivalence_table import TABLE, shipped
+from tests.usecases.equivalence_table import COUNTS, CPU, GPU, TABLE, shipped
 from tests.usecases.production_builder import (
     TWO_MARGINS,
     WORKLOAD,
@@ -33,6 +34,7 @@ from tests.usecases.production_builder import (
 )
 from tests.usecases.trial_builder import TRIAL
 
+FIFTH = "1970-01-01T00:00:05Z"
 WHY = Override("ana", "the data was truncated")
 
 
@@ -40,6 +42,23 @@ WHY = Override("ana", "the data was truncated")
 def _shipped() -> Iterator[None]:
     with shipped(TABLE):
         yield
+
+
+def revoke(services: Any, decision_id: str, workload: str, at: int = 5) -> ClassRevoked:
+    record = ClassRevoked(at, decision_id, workload, ", ".join(GPU.values()), "worse")
+    services.ledger.append(DEPLOYMENT, record)
+    return record
+
+
+def test_evidence_has_the_shipped_table_and_when_a_class_was_revoked(services: Any) -> None:
+    revoke(services, "d2", "ads", at=7)
+    revoke(services, "d1", "lm", at=5)
+
+    assert table_of(services.ledger, "ml.g5.xlarge") == {
+        "check": TABLE["check"], "bounds": TABLE["bounds"], "shares": TABLE["shares"],
+        "device": "cuda 8.6",
+        "classes": [{**CPU, **COUNTS, "revoked_at": None}, {**GPU, **COUNTS, "revoked_at": FIFTH}],
+    }  # fmt: skip
 
 
 def test_no_table_and_a_revocation_that_cannot_be_read_leave_no_class_in_use(

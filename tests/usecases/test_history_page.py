@@ -22,6 +22,7 @@ from compilegate.domain.formats import percent
 from compilegate.domain.production.registration import FAULT_VARIABLE, Registration
 from compilegate.domain.records.production import (
     BegunRun,
+    IgnoredJob,
     RegistrationChange,
 )
 from compilegate.domain.records.trials import TrialDecided
@@ -220,6 +221,18 @@ def test_an_injected_fault_is_named_at_every_run_that_it_affected(services: Any)
 
     assert [None, None, None, FAULT, None] == [r["injected_fault"] for r in document["runs"]]
     assert FAULT in " ".join(document["lede"])
+
+
+def test_a_job_of_another_role_is_in_it_with_what_to_do(services: Any) -> None:
+    registered(services)
+    ignored = IgnoredJob(services.clock.now(), "nightly-7", "arn:etl", "job_of_another_role")
+    services.ledger.append(WORKLOAD, ignored)
+
+    _, document = page_of(services)
+
+    (event,) = [one for one in document["events"] if one["kind"] == ignored.kind]
+    assert event["text"].startswith("nightly-7 ran as arn:etl. ")
+    assert "schedule.team_role" in event["text"]
 
 
 def test_the_page_lies_where_the_message_says(

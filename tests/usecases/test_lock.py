@@ -59,6 +59,10 @@ def test_one_that_step_functions_does_not_know_yet_keeps_its_lock(services: Any)
     acquire_lock(FIRST, services=services)  # as a repeated step does
     assert FIRST["execution"] == services.locks.holder(WORKLOAD)
 
+    services.clock.seconds += 3601  # long forgotten
+    acquire_lock(SECOND, services=services)
+    assert SECOND["execution"] == services.locks.holder(WORKLOAD)
+
 
 class Denied(fakes.MemoryEnds):
     """Step Functions does not say whether an execution runs."""

@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compilegate.domain.production.summaries import DayFigures, day_of
-from compilegate.usecases.fleet.project import RowRepair, fold_workload
+from compilegate.usecases.fleet.project import SOUND, RowRepair, fold_workload
 from compilegate.usecases.operations.sweep import Look, day_by_ledger, look_at, sweep
 from tests.domain.fleet.ledgers import ledgers
 from tests.fakes import MemoryTopic, services
-from tests.usecases.production_ledger import DAY, NOW, started, write
+from tests.usecases.production_ledger import DAY, NOW, ran, started, write
 
 
 def look(of: Any) -> Look:
@@ -48,6 +48,26 @@ def test_the_figures_of_a_day_are_those_of_the_whole_ledger(ledger: Any, later: 
 def rounded(day: DayFigures) -> DayFigures:
     """Sums of floats, in whichever order."""
     return replace(day, production_usd=round(day.production_usd, 6))
+
+
+def test_of_years_of_runs_only_what_the_day_needs_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    of: Any = services()
+    for day in range(700, -1, -1):
+        ran(of, "w", NOW - day * DAY, "baseline")
+    of.clock.seconds = NOW
+    fold_workload("w", of)
+    read: list[int] = []
+    entries = of.ledger.raw.entries
+
+    def counted(*place: str) -> Any:
+        read.append(len(entries(*place)))
+        return entries(*place)
+
+    monkeypatch.setattr(of.ledger.raw, "entries", counted)
+    of.clock.seconds += 3600
+    found: Any = look(of)
+    assert (SOUND, 1) == (found.row, found.day.production_runs)
+    assert 16 >= sum(read)
 
 
 def test_what_may_still_change_is_measured_after_the_sweep_and_what_fails_is_kept() -> None:

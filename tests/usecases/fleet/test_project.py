@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from compilegate.domain.fleet.month import Amount
 from compilegate.domain.fleet.row import Need, Row
 from compilegate.domain.records.production import RegistrationChange
 from compilegate.ports import FleetTable, Ledger, Services
@@ -15,6 +16,7 @@ from compilegate.usecases.fleet.project import ATTEMPTS, project
 from tests.fakes import MemoryFleet, MemoryLedger, MemoryStore, services
 from tests.usecases.production_ledger import (
     NOW,
+    decided,
     write,
 )
 
@@ -76,6 +78,27 @@ def test_a_workload_that_cannot_be_read_is_sent_again_and_keeps_back_no_other() 
 
     assert {"batchItemFailures": [{"itemIdentifier": "1"}]} == answer
     assert ["a", "c"] == [one.workload for one in of.fleet.rows().read]
+
+
+def test_a_ledger_that_is_broken_leaves_its_row_and_says_that_it_needs_a_person() -> None:
+    raw = Spied()
+    of = replace(services(), ledger=Ledger(raw))
+    write(of, "a", decided("t1", NOW - 60, spent_usd=2.0))
+    project(batch("a trial#t1"), services=of)
+    raw.broken["a"] = ValueError()
+
+    for _ in range(2):
+        assert {"batchItemFailures": []} == project(batch("a flag#1"), services=of)
+        of.clock.seconds += 5  # type: ignore[attr-defined]
+
+    found = row("a", of)
+    assert ((Need("unreadable", NOW),), 1) == (found.needs, found.unread)
+    assert Amount(1, 2_000_000) == found.trials
+
+    raw.broken.clear()
+    project(batch("a flag#1"), services=of)
+
+    assert ((), 0) == (row("a", of).needs, row("a", of).unread)
 
 
 def test_a_broken_ledger_without_a_row_gets_one() -> None:
