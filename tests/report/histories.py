@@ -20,7 +20,6 @@ WORKLOAD = {"quality": {"metric": METRIC, "goal": "minimize", "margin": 0.05}}
 ON = Flag(True, "probation", "compile", {"compiler": "torch_compile"}, "d1", "2026-01-01T00:00:00Z")
 # Every so many runs: the baseline's turn, one that fails, a change of the flag.
 BASELINE_TURN, FAILS, CHANGES = 6, 35, 40
-KINDS = 3  # entries of each run: it begins, ends and is reviewed
 
 
 def flag(version: int, after: int, to: Flag, **more: Any) -> Mapping[str, Any]:

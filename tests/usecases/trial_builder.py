@@ -55,12 +55,6 @@ def call_judge(
     return judge_arms(event, services=services, judge=ScriptedJudge(*says))
 
 
-def full_round(services: Any, round_number: int, *runs: str, candidate: str = "compile") -> None:
-    """JudgeArms asks for these full runs, given as arm and seed, ``compile 17``."""
-    plan_trial(EVENT, services=services)
-    call_judge(services, round_number, [], asks_full_runs(*runs, candidate=candidate))
-
-
 class ScriptedJudge:
     """Says one decision after the other, the last one again; keeps what it was shown."""
 
