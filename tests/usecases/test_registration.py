@@ -12,10 +12,10 @@ import pytest
 from compilegate.domain import codec
 from compilegate.domain.errors import InvalidInputError
 from compilegate.ports import Services
-from compilegate.usecases.records import load_registration
+from compilegate.usecases.records import load_registration, spec_at
 from compilegate.usecases.registration import RegistrationOutcome
 from tests.domain.workload_builder import SOUND
-from tests.fakes import MemoryStore
+from tests.fakes import MemorySchedules, MemoryStore
 from tests.usecases.registration_builder import KEY, NIGHTLY, WEEKLY, Production, asked, scheduled
 
 DOCUMENT = {
@@ -46,6 +46,17 @@ def stored(document: object) -> MemoryStore:
 def test_a_broken_registration_is_bad_input_that_names_the_object(broken: object) -> None:
     with pytest.raises(InvalidInputError, match=r"s3://data/workloads/bert-docs/registration"):
         load_registration(stored(broken), "bert-docs")
+
+
+def test_a_new_workload_is_uploaded_and_registered() -> None:
+    production = Production()
+    result = production.register()
+    registered = production.registered()
+    spec = spec_at(production.store, registered.spec_key)
+    data = spec.workload.training.inputs["train"].removeprefix("s3://data/")
+
+    assert ("new", registered, 3) == (result.what, result.registration, result.uploaded)
+    assert b"1,2\n" == production.store.get(f"{data}rows.csv")
 
 
 BERLIN = dataclasses.replace(SOUND.schedule, cron=NIGHTLY, timezone="Europe/Berlin")
@@ -80,6 +91,15 @@ def test_what_changed_is_named_field_by_field_and_a_dry_run_says_the_same(
     assert {"bert-docs": registered.schedule} == production.schedules.expressions
     assert {"bert-docs": registered.timezone} == production.schedules.zones
     assert [("registered", 1), ("registered", 2)] == production.history()
+
+
+def test_another_deployment_has_every_schedule_set_again() -> None:
+    production = Production()
+    production.register()
+    production.schedules = MemorySchedules(target="another machine")
+
+    assert ["deployment"] == [change.field for change in production.register().changes]
+    assert {"bert-docs": NIGHTLY} == production.schedules.expressions
 
 
 def test_what_was_deleted_by_hand_comes_back_when_asked_again() -> None:
