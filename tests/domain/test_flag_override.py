@@ -10,7 +10,6 @@ import pytest
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.flag import OFF, Flag
 from compilegate.domain.flag_change import (
-    AGAIN_SECONDS,
     LONGEST_REASON,
     SET,
     Override,
@@ -75,14 +74,6 @@ def test_a_flag_that_is_off_keeps_the_state_that_says_why(now, state):
     )  # fmt: skip
 
 
-def test_a_command_that_is_repeated_soon_is_the_same_change():
-    first = change()
-    version = made_of(first)
-
-    assert first.change_id == change(versions=(version,), now=NOW + AGAIN_SECONDS).change_id
-    assert first.change_id != change(versions=(version,), now=NOW + AGAIN_SECONDS + 1).change_id
-
-
 @pytest.mark.parametrize(
     "other",
     [
@@ -97,13 +88,6 @@ def test_an_override_that_says_something_else_is_another_change(other):
 
     assert first.change_id != change(**other).change_id
     assert first.change_id != change(versions=(made_of(first),), **other).change_id
-
-
-def test_an_override_after_a_machines_change_is_a_new_one():
-    first = change()
-    machine = made_of(first, version=2, change_id="review#1#revert", by="train")
-
-    assert first.change_id != change(versions=(made_of(first), machine)).change_id
 
 
 def test_an_override_that_a_later_trial_is_not_bound_by_is_made_anew():

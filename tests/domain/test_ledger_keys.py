@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -39,9 +38,3 @@ def test_a_window_leaves_out_older_runs_and_nothing_else(prefix, since, before):
     wanted = [key for key in {*keys, *OTHER_KEYS} if key.startswith(prefix)]
     assert sorted(key for key in wanted if keys.get(key, since) >= since - APART) == seen
     assert len(windows) == (3 if not prefix else 1)
-
-
-@pytest.mark.parametrize("prefix", PREFIXES)
-def test_without_a_last_key_all_that_begin_with_the_first_are_read(prefix):
-    held = [key for key in OTHER_KEYS if ledger_keys.holds(key, prefix, None)]
-    assert [key for key in OTHER_KEYS if key.startswith(prefix)] == held

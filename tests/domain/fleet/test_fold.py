@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from compilegate.domain import codec
 from compilegate.domain.flag import Flag
 from compilegate.domain.fleet.fold import base_of, lags, read_since, row_of
-from compilegate.domain.fleet.month import Amount, month_at, months_of, window_of
+from compilegate.domain.fleet.month import Amount, months_of
 from compilegate.domain.fleet.row import FOLD, DayOfRuns, LastRun, Row, RowFlag
 from compilegate.domain.naming import trial_id
 from compilegate.domain.production.history import WorkloadHistory, history
@@ -27,8 +27,6 @@ from tests.domain.production.run_builder import production_run
 from tests.domain.production.test_history import LEDGERS
 from tests.domain.workload_builder import SOUND
 from tests.fakes import MemoryLedger
-
-Written = list[tuple[int, list[LedgerRecord]]]
 
 
 def fold(base: Row, past: WorkloadHistory, now: int, lock: str | None = None) -> Row:
@@ -124,19 +122,6 @@ def test_every_field_of_a_row():
     assert {"registered": 2, "flag": 2, "trial": 2} == row.entries
     assert {"run": RUNS[-1].key, "review": f"review#{RUNS[-1].run}"} == row.upto
     assert (now, FOLD, 0) == (row.read_at, row.fold, row.unread)
-
-
-def test_a_row_of_closed_months_goes_on_from_them():
-    entries = [record.to_entry() for record in RECORDS]
-    early, late = (fold(Row("w"), history(entries), BEGIN + days * DAY) for days in (41, 90))
-
-    assert (month_at(BEGIN - 20 * DAY), month_at(BEGIN + 60 * DAY)) == (
-        early.closed.through, late.closed.through,
-    )  # fmt: skip
-    assert (0, late.saved) == (early.closed.saved.micro_usd, late.closed.saved)
-    since, first = read_since(late), window_of(month_at(BEGIN + 90 * DAY)).since
-    assert since is not None
-    assert since < first - 56 * DAY
 
 
 def test_a_ledger_is_read_as_a_whole_where_the_row_before_does_not_say_enough():

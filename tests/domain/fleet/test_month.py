@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from datetime import UTC, datetime
 from typing import Any
 
@@ -15,10 +14,8 @@ from compilegate.domain.flag import Flag
 from compilegate.domain.fleet import month as months
 from compilegate.domain.fleet.month import Amount, Estimate, Month, MonthFigures
 from compilegate.domain.production.history import WorkloadHistory, history
-from compilegate.domain.production.savings import saving_of
-from compilegate.domain.production.summaries import TimeWindow
 from compilegate.domain.records.flags import FlagVersion
-from compilegate.domain.records.production import ProductionRun, RegistrationChange
+from compilegate.domain.records.production import ProductionRun
 from compilegate.domain.records.trials import TrialDecided, TrialFailed
 from compilegate.ports import Ledger
 from tests.domain.fleet.ledgers import BEGIN, KINDS, ledgers
@@ -68,24 +65,6 @@ def test_trials_count_by_how_they_ended_and_those_of_unknown_cost_are_counted():
     assert 0 == found.unread
 
 
-def test_a_trial_has_spent_its_money_once_and_an_ineligible_one_nothing():
-    again = figures(decided("a", NOVEMBER - 1, 12.5), failed("a", NOVEMBER, 12.5))
-    ineligible = (decided(f"t{usd}", NOVEMBER, usd, "ineligible") for usd in (None, 3.0))
-
-    assert Amount() == again.spent
-    assert Amount(2, 3_000_000, 0) == figures(*ineligible).decided
-
-
-def test_a_run_counts_when_it_was_recorded_else_when_it_ended():
-    found = figures(
-        production_run(1, started_at=NOVEMBER - 9 * DAY, at=NOVEMBER, usd=1.0),
-        production_run(2, started_at=NOVEMBER + DAY, usd=None),
-        production_run(3, started_at=NOVEMBER + DAY, at=DECEMBER, usd=4.0),
-    )
-
-    assert Amount(1, 1_000_000, 1) == found.production
-
-
 def flag(version: int, at: int, **to: Any) -> FlagVersion:
     value = Flag(**{"enabled": True, "state": "permanent", "candidate": "compile", **to}).to_json()
     return FlagVersion(version=version, at=at, change_id=f"c{version}", by="evaluate",
@@ -119,41 +98,11 @@ def test_the_holdback_costs_what_baseline_runs_would_have_saved_while_a_candidat
     assert (6, 12_000_000, 0) == (found.saved.runs, found.saved.micro_usd, found.saved.unknown)
 
 
-def test_what_was_saved_has_its_standard_error_and_what_is_unknown():
-    runs = [
-        production_run(day, arm, started_at=NOVEMBER + day * DAY, usd=usd + day % 3 / 10)
-        for day, (arm, usd) in enumerate([("baseline", 10.0), ("compile", 8.0)] * 8)
-    ]
-    runs.append(production_run(20, started_at=NOVEMBER + 20 * DAY, usd=None))
-    saved = saving_of(runs, NOVEMBER, DECEMBER)
-
-    assert 0 < saved.se_micro_usd < saved.micro_usd
-    assert Estimate(8, saved.micro_usd, saved.se_micro_usd, 1) == figures(*runs).saved
-
-
-def test_months_are_those_of_utc_wherever_it_is_read(monkeypatch):
-    with monkeypatch.context() as elsewhere:
-        elsewhere.setenv("TZ", "America/Los_Angeles")
-        time.tzset()
-        at = months.month_at(NOVEMBER), months.window_of("2026-11")
-    time.tzset()
-
-    assert ("2026-11", TimeWindow(NOVEMBER, DECEMBER)) == at
-
-
 def test_sums_of_estimates_add_their_variances():
     found = Estimate.total([Estimate(3, 100, 30, 1), Estimate(4, 10, 40, 2)])
 
     assert Estimate(7, 110, 50, 3) == found
     assert (110 - 82, 110 + 82) == found.interval_micro_usd
-
-
-def test_entries_that_cannot_be_read_are_counted_in_each_month_that_they_may_be_of():
-    entries = [{"kind": "run", "at": at, "run": at} for at in (NOVEMBER, DECEMBER, "?", "-")]
-    entries.append({"kind": "of_a_later_release", "at": NOVEMBER})
-    found = months.month_of(history(entries), "w", "2026-11", now=DECEMBER).figures
-
-    assert MonthFigures(unread=4) == found
 
 
 def test_a_total_adds_each_line_to_its_own():
@@ -168,59 +117,6 @@ def test_a_total_adds_each_line_to_its_own():
 
     assert twice == MonthFigures.total([one, one])
     assert MonthFigures() == MonthFigures.total([])
-
-
-@pytest.mark.parametrize(
-    ("now", "names"),
-    [
-        (DECEMBER - 1, ["2026-11"]),
-        (DECEMBER, ["2026-11", "2026-12"]),
-        (DECEMBER + 14 * DAY - 1, ["2026-11", "2026-12"]),
-        (DECEMBER + 14 * DAY, ["2026-12"]),
-    ],
-)
-def test_a_month_is_open_until_fourteen_days_after_its_end(now, names):
-    assert names == months.open_months(now)
-    assert DECEMBER + 14 * DAY == months.closes_at("2026-11")
-
-
-def test_a_whole_history_gives_its_empty_months_too_and_a_part_those_after_one():
-    ledger = past(
-        decided("a", NOVEMBER - 70 * DAY, 1.0), production_run(1, started_at=NOVEMBER - 9 * DAY)
-    )
-
-    def names(after: str = "", of: WorkloadHistory = ledger) -> list[str]:
-        made = months.months_of(of, "w", now=DECEMBER, after=after)
-        assert {("w", DECEMBER)} == {(one.workload, one.read_at) for one in made}
-        return [one.month for one in made]
-
-    assert ["2026-08", "2026-09", "2026-10", "2026-11", "2026-12"] == names()
-    assert ["2026-11", "2026-12"] == names("2026-10")
-    assert ["2026-11", "2026-12"] == names(of=past())
-
-
-def test_what_is_written_after_the_close_changes_neither_owner_nor_figures():
-    close = DECEMBER + 14 * DAY
-    records = [
-        RegistrationChange(1, active=True, at=close - 1, document={"owner": "nlp"}),
-        failed("a", NOVEMBER, 2.0),
-        failed("b", NOVEMBER, 3.0),
-        decided("b", close - 1, 3.0),
-    ]
-    late = [
-        RegistrationChange(2, active=True, at=close, document={"owner": "ads"}),
-        decided("a", close, 2.0),
-    ]
-    before, after = (
-        months.month_of(past(*of), "w", "2026-11", now=2 * DECEMBER)
-        for of in (records, [*records, *late])
-    )
-
-    assert before == after
-    assert ("nlp", Amount(1, 2_000_000)) == (after.owner, after.figures.failed)
-    assert [None, "ads"] == [
-        months.registered(past(*records, *late), "owner", *until) for until in ([close - 1], [])
-    ]
 
 
 AMOUNTS = st.none() | st.floats(0, 1e6)
@@ -260,12 +156,9 @@ CLOSE = DECEMBER + 14 * DAY
 @pytest.mark.parametrize(
     ("kept", "read_at", "replaced"),
     [
-        (None, CLOSE + 1, True),
         (DECEMBER, DECEMBER, True),
-        (DECEMBER, DECEMBER - 1, True),
         (CLOSE - 1, CLOSE, True),
         (CLOSE, CLOSE, False),
-        (CLOSE, CLOSE + 1, False),
         (CLOSE + 1, CLOSE, True),
     ],
 )

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from compilegate.domain.flag import Flag
-from compilegate.domain.fleet.row import NEEDS, PHASES, DayOfRuns, Need, Row
-from compilegate.domain.production.history import DAY_SECONDS, history
+from compilegate.domain.fleet.row import NEEDS, PHASES, Need, Row
+from compilegate.domain.production.history import history
 from compilegate.domain.records import LedgerRecord
 from compilegate.domain.records.flags import FlagVersion
 from compilegate.domain.records.production import (
@@ -77,11 +77,9 @@ HELD = EXECUTION.format("t1")
         ([STARTED, opened(20)], HELD, ("canary", "t1", 20)),
         ([STARTED, opened(20), CLOSED], HELD, ("measuring", "t1", 10)),
         ([STARTED, DECIDED], HELD, ("applying", "t1", 40)),
-        ([STARTED, DECIDED], EXECUTION.format("t2"), ("none", None, None)),
         ([STARTED, DECIDED, ASKED], HELD, ("approval", "t1", 50)),
         ([ASKED, ApprovalRequested(55, 500, "t2")], None, ("approval", "t2", 55)),
         ([STARTED, DECIDED, ASKED, ANSWER], HELD, ("applying", "t1", 40)),
-        ([STARTED, DECIDED, ASKED, ANSWER], None, ("none", None, None)),
         ([STARTED, TrialFailed(40, "t1")], HELD, ("none", None, None)),
         ([TrialStarted(10, "by-hand", trial="t1"), DECIDED], "by-hand", ("applying", "t1", 40)),
     ],
@@ -115,7 +113,6 @@ ON = flag(1, BEGIN, "permanent")
         ([ASKED, ANSWER], None, []),
         # Entries that cannot be read, since the first; of the flag nothing is known then.
         ([DamagedFlag(70)], None, [("unreadable", 70)]),
-        ([Damaged(70), Damaged(80)], None, [("unreadable", 70)]),
         # The flag.
         ([flag(1, 20, "reverted")], None, [("reverted", 20)]),
         ([flag(1, 20, "stale")], None, [("stale", 20)]),
@@ -124,9 +121,6 @@ ON = flag(1, BEGIN, "permanent")
         ([flag(1, 20, "stale"), flag(2, 30, "stale", "p4d")], None, [("stale", 30)]),
         # One that is on: by whom it is followed, and what it is compared with.
         ([ON], None, [("not_read", BEGIN + TWO_RUNS), ("no_baseline", BEGIN + 60 * DAY)]),
-        ([ON, BASE], None, [
-            ("not_read", BEGIN + TWO_RUNS), ("no_baseline", ENDED + 60 * DAY),
-        ]),
         ([ON, run(1, "baseline", launched_by=TRAIN)], None, [
             ("not_read", ENDED + TWO_RUNS), ("no_baseline", ENDED + 60 * DAY),
         ]),
@@ -136,9 +130,6 @@ ON = flag(1, BEGIN, "permanent")
         ([flag(1, BEGIN + 200 * DAY, "permanent"), BASE], None, [
             ("not_read", BEGIN + 200 * DAY + TWO_RUNS), ("no_baseline", BEGIN + 200 * DAY),
         ]),
-        ([ON, run(1, "baseline", counts=False)], None, [
-            ("not_read", BEGIN + TWO_RUNS), ("no_baseline", BEGIN + 60 * DAY),
-        ]),
         # The last run or trial.
         ([BASE, FAILED_RUN], None, [("failed", FAILED_AT)]),
         ([FAILED_RUN, run(3, "baseline")], None, []),
@@ -147,19 +138,10 @@ ON = flag(1, BEGIN, "permanent")
         ([STARTED, TrialFailed(40, "t1"), TrialDecided(41, "t2", "stay_off")], None, []),
         ([TrialFailed(40, "t0"), TrialStarted(41, HELD)], HELD, []),
         ([DECIDED, TrialFailed(45, "t1")], None, []),
-        ([FAILED_RUN, TrialFailed(40, "t1")], None, [("failed", FAILED_AT)]),
         # A lock whose trial has ended.
         ([STARTED, DECIDED], HELD, [("lock_stays", 40 + GRACE)]),
-        ([STARTED, TrialFailed(40, "t1", error="ABORTED")], HELD, [("lock_stays", 40 + GRACE)]),
-        ([STARTED, DECIDED, ASKED], HELD, [("approve", 50)]),
         ([STARTED, DECIDED, ASKED, ANSWER], HELD, [("lock_stays", 60 + GRACE)]),
         ([STARTED, DECIDED], EXECUTION.format("t2"), []),
-        ([STARTED, DECIDED, ApprovalRequested(50, 500, "t0"), ApprovalAnswer(
-            90, "t0", "human:ana", approved=True,
-        )], HELD, [("lock_stays", 40 + GRACE)]),
-        ([flag(1, 20, "stale"), RegistrationChange(1, active=True, at=90)], None, [
-            ("stale", 20),
-        ]),
         # Of a retired workload no more than what has to end.
         ([ON, ASKED, FAILED_RUN, RegistrationChange(1, active=False, at=90)], None, [
             ("approve", 50),
@@ -175,23 +157,3 @@ def test_what_needs_a_person_and_since_when(records, lock, needs):
 
     assert [Need(*need) for need in needs] == [*found.needs]
     assert {need.code for need in found.needs} <= {*NEEDS}
-
-
-ROW = Row(
-    workload="bert-docs",
-    days=(DayOfRuns(20_717, 3, 1), DayOfRuns(20_716, 2, 2)),
-    needs=(Need("stale", 1_790_000_000), Need("failed", 1_790_000_200)),
-)
-
-
-def test_a_week_is_today_and_the_six_days_before():
-    today = 20_717 * DAY_SECONDS
-
-    assert (5, 3) == ROW.week(today) == ROW.week(today + 6 * DAY_SECONDS - 1)
-    assert (3, 1) == ROW.week(today + 6 * DAY_SECONDS)
-    assert (0, 0) == ROW.week(today + 7 * DAY_SECONDS)
-
-
-def test_a_need_is_due_from_its_time_on():
-    assert ["stale"] == [need.code for need in ROW.due(1_790_000_199)]
-    assert ["stale", "failed"] == [need.code for need in ROW.due(1_790_000_200)]

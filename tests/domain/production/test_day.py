@@ -11,13 +11,9 @@ from tests.fakes import services
 from tests.usecases.production_ledger import (
     DAY,
     NOW,
-    OFF,
-    ON,
     decided,
-    flag_entry,
     promote,
     ran,
-    waited,
     write,
 )
 
@@ -31,10 +27,6 @@ def cloud():
 
 def figures(cloud):
     return day_of(cloud.ledger.history("w"), since=TODAY, until=NOW)
-
-
-def test_a_day_without_entries_has_no_figures(cloud):
-    assert DayFigures() == figures(cloud)
 
 
 def test_decisions_are_counted_by_verdict_with_what_their_trials_cost(cloud):
@@ -65,20 +57,6 @@ def test_runs_of_the_day_are_priced_and_compared_with_earlier_baselines(cloud):
     assert (2, 1) == (day.production_runs, day.failed_runs)
     assert pytest.approx(11.0) == day.production_usd
     assert pytest.approx(3.0 - 4.0) == day.saved_usd
-
-
-def test_a_run_that_waited_twice_waited_once(cloud):
-    for number in (0, 1):
-        write(cloud, "w", waited("r", number, NOW - 60))
-
-    assert 1 == figures(cloud).waited_runs
-
-
-def test_a_flag_counts_as_it_is_at_the_end_of_the_day(cloud):
-    flag_entry(cloud, "w", 1, TODAY - 5, ON, OFF)
-    assert 1 == figures(cloud).flags_on
-    flag_entry(cloud, "w", 2, NOW - 5, OFF, ON)
-    assert 0 == figures(cloud).flags_on
 
 
 def test_workloads_add_up():

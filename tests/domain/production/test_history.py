@@ -14,29 +14,18 @@ from hypothesis import strategies as st
 
 from compilegate.domain.errors import InvalidInputError, UnreadableRecordError
 from compilegate.domain.production.history import (
-    WorkloadHistory,
     answer_words,
     check_answer,
     history,
 )
 from compilegate.domain.records import RESTORE, ledger
-from compilegate.domain.records.flags import FlagVersion
-from compilegate.domain.records.ledger import DamagedRecord, UnknownRecord
-from compilegate.domain.records.production import (
-    BegunRun,
-    CanaryRound,
-    ProductionRun,
-    RegistrationChange,
-    Review,
-)
+from compilegate.domain.records.ledger import UnknownRecord
 from compilegate.domain.records.trials import ApprovalAnswer
 
 # Ledgers as they are stored from release 0.2.0 on, by sort key; one workload each.
 LEDGERS: Mapping[str, Mapping[str, Any]] = json.loads(
     (Path(__file__).parent / "ledger.json").read_text()
 )
-# Kinds of which the ledgers hold none.
-MISSING = {"drain", "equivalence_restored", "equivalence_revoked", "job_ignored", "unlocked"}
 ENTRIES = [entry for entries in LEDGERS.values() for entry in entries.values()]
 
 
@@ -52,10 +41,6 @@ def test_an_entry_is_read_and_written_alike(key, entry):
     assert (entry, key) == (json.loads(json.dumps(record.to_entry())), record.key)
 
 
-def test_every_kind_of_entry_is_among_them():
-    assert set(ledger.KINDS) - MISSING == {entry["kind"] for entry in ENTRIES}
-
-
 @given(st.sampled_from(sorted(LEDGERS)), st.randoms(), st.integers(0, 5))
 def test_neither_order_nor_repetition_changes_the_history(name, chance, repeated):
     entries = list(LEDGERS[name].values())
@@ -65,13 +50,6 @@ def test_neither_order_nor_repetition_changes_the_history(name, chance, repeated
     assert history(entries) == history(mixed)
 
 
-def test_nothing_is_a_history_without_a_flag():
-    assert WorkloadHistory() == history([])
-    assert (False, "off", False) == (
-        history([]).flag.enabled, history([]).flag.state, history([]).is_retired,
-    )  # fmt: skip
-
-
 def test_an_entry_of_a_later_release_is_kept_and_changes_nothing_else():
     later = {"kind": "moved", "at": 5, "place": {"region": "eu"}}
     before = history(LEDGERS["reverted"].values())
@@ -79,51 +57,6 @@ def test_an_entry_of_a_later_release_is_kept_and_changes_nothing_else():
 
     assert later in [record.to_entry() for record in after.records]
     assert (before.flags, before.runs, before.reviews) == (after.flags, after.runs, after.reviews)
-
-
-@pytest.mark.parametrize("kind", [BegunRun, CanaryRound, FlagVersion, ProductionRun])
-def test_a_later_releases_further_fields_do_not_keep_an_entry_from_being_read(kind):
-    entry = next(entry for entry in ENTRIES if entry["kind"] == kind.kind)
-
-    record = kind.from_entry({**entry, "of_a_later_release": 1})
-
-    assert kind.from_entry(entry).key == record.key
-
-
-def test_a_promotion_that_regressed_has_runs_reviews_and_versions():
-    past = history(LEDGERS["reverted"].values())
-
-    assert ["enable", "revert"] == [version.action for version in past.flags]
-    assert (False, "reverted") == (past.flag.enabled, past.flag.state)
-    assert sorted(past.runs, key=lambda run: run.started_at) == list(past.runs)
-    assert past.reviews == past.reviews_of(str(past.flags[0].trial), since=past.flags[0].at)
-    assert "revert" == past.reviews[-1].verdict == past.probation_ends[0].verdict
-
-
-def test_a_round_has_what_later_entries_say_of_it():
-    (first, second) = history(LEDGERS["canary"].values()).rounds
-
-    assert ("complete", "complete") == (first.closed, second.closed)
-    assert (True, 1) == (first.reported, len(first.tokens))
-
-
-def test_a_question_has_its_token_and_its_answer():
-    (approval,) = history(LEDGERS["approved"].values()).approvals
-
-    assert (True, 1) == (approval.answer.approved, len(approval.tokens))
-
-
-@pytest.mark.parametrize(
-    ("active", "retired"),
-    [([], False), ([True], False), ([True, False], True), ([True, False, True], False)],
-)
-def test_a_workload_is_retired_by_its_latest_registration(active, retired):
-    changes = [
-        RegistrationChange(revision, is_active, at=revision, document={"workload": "w"}).to_entry()
-        for revision, is_active in enumerate(active, start=1)
-    ]
-
-    assert retired == history(changes[::-1]).is_retired
 
 
 # A damaged entry is named and kept; the others are read, but nothing is guessed.
@@ -147,18 +80,6 @@ def test_an_entry_with_one_key_lost_or_wrong_is_read_or_named(kind):
                 assert len(record.problem) < 1500
 
 
-def test_the_run_that_cannot_be_read_is_missing_and_the_others_are_there():
-    run = {**ONE_OF_EACH["run"], "at": 5}
-    damaged = {key: value for key, value in run.items() if key != "arm"}
-    past = history([run, damaged])
-
-    assert (1, [True]) == (
-        len(past.runs),
-        ["arm is missing" in one.problem for one in past.damaged],
-    )
-    assert damaged == past.damaged[0].to_entry()
-
-
 @pytest.mark.parametrize("change", [{"to": "{"}, {"version": "x"}, {"to": None}, {"by": 5}])
 def test_a_flag_is_not_taken_from_an_earlier_version_than_the_damaged_one(change):
     flag = ONE_OF_EACH["flag"]
@@ -169,22 +90,11 @@ def test_a_flag_is_not_taken_from_an_earlier_version_than_the_damaged_one(change
     assert RESTORE == raised.value.fix
 
 
-def test_a_record_read_for_itself_says_what_is_wrong():
-    with pytest.raises(UnreadableRecordError, match=r"kind 'review'.*damaged.*Fix: "):
-        Review.from_entry({"kind": "review", "at": 5})
-    assert isinstance(ledger.read({"kind": "review"}), DamagedRecord)
-
-
 # Answers to a question for approval, and those that contradict.
 
 
 YES = ApprovalAnswer(3, "t1", "human:ana", approved=True, reason="looks good")
 NO = replace(YES, approved=False, reason="not before the release")
-
-
-def test_repeating_an_answer_is_no_contradiction():
-    check_answer(YES, approved=True, workload="bert-docs", stage="prod")
-    check_answer(NO, approved=False, workload="bert-docs", stage="prod")
 
 
 @pytest.mark.parametrize(

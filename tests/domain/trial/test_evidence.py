@@ -6,7 +6,6 @@ import json
 import random
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -21,14 +20,11 @@ from compilegate.domain.trial.evidence import (
     UnreadableRun,
     read_records,
 )
-from compilegate.domain.trial.plan import QualityMode, RecordedPlan
 from compilegate.usecases.records import to_json
-from tests.domain.outcome_builder import SET, packed_bits
 from tests.domain.trial.plans import plan
-from tests.domain.workload_builder import SOUND, change
+from tests.domain.workload_builder import SOUND
 
 PLAN = plan("baseline", "compile", "native-control")
-RIGHT = np.array([True, False, True])
 
 
 def speed(job: str, arm: str, block: int, **fields: Any) -> ArmRun:
@@ -79,57 +75,6 @@ def test_neither_order_nor_repetition_changes_anything(seed, repeated):
     assert to_json(assembled(*RECORDS).to_document()) == to_json(assembled(*shuffled).to_document())
 
 
-def test_the_fold_job_by_job_is_the_evidence_of_all_records():
-    running = TrialEvidence(SOUND, PLAN, TrialRecords(lost_rounds=LOST))
-    for record in RECORDS:
-        running = running.with_records(record)
-
-    assert assembled(*RECORDS).to_document() == running.to_document()
-
-
-def test_records_read_from_a_document_write_the_same_document():
-    broken = JobRecord("p5", unreadable=(UnreadableRun("compile", {"job": "p5"}, "why"),))
-    document = json.loads(to_json(assembled(*RECORDS[:-1], broken).to_document()))
-    again = read_again(document)
-
-    assert to_json(document) == to_json(again.to_document())
-    assert {"p4", "p5", "q3", "s0", "s1", "s2"} == {record.job for record in again.records.jobs}
-
-
-def test_keys_that_0_2_0_refuses_are_written_only_where_a_team_has_set_them():
-    strict = change(SOUND, policy__equivalence="strict", policy__holdback=0.1)
-    plain, kept = (
-        TrialEvidence(one, PLAN, TrialRecords()).to_document()["policy"] for one in (SOUND, strict)
-    )
-
-    assert {"equivalence": "strict"} == {key: kept[key] for key in kept if key not in plain}
-    assert "equivalence" not in SOUND.to_dict()["policy"]
-    assert "strict" == strict.to_dict()["policy"]["equivalence"]
-
-
-def test_what_a_newer_recorder_wrote_of_a_run_stays_in_the_document():
-    newer = JobRecord("s0", runs=(speed("s0", "baseline", 0, compile_seconds=0, watts=[1, None]),))
-    document = json.loads(to_json(assembled(newer).to_document()))
-    again = read_again(document).to_document()
-
-    assert [newer.runs[0][1].record] == document["arms"][0]["runs"] == again["arms"][0]["runs"]
-
-
-@pytest.mark.parametrize(("examples", "counts"), [(SET, True), ("0" * 64, False)])
-def test_the_judge_reads_what_is_in_the_document(examples, counts):
-    """Also that past runs on other evaluation examples do not count."""
-    workload = change(SOUND, quality__history=(0.8, 0.9), quality__history_set=examples)
-    name, run = full("q1", "compile", 0)
-    scored = read_run({**run.record, "outcomes": packed_bits(RIGHT)})
-    evidence = TrialEvidence(
-        workload, PLAN, TrialRecords((*RECORDS[:-1], JobRecord("q1", runs=((name, scored),))))
-    )
-    judged = evidence.to_evidence()
-
-    assert judged == read_evidence(json.loads(to_json(evidence.to_document())))
-    assert (counts, 0 if counts else 2) == (bool(judged.quality.history), judged.history_left_out)
-
-
 def test_of_an_arm_without_the_length_of_a_run_nothing_is_judged():
     unknown = JobRecord("s0", runs=(speed("s0", "compile", 0, full_run_steps=None),))
 
@@ -153,7 +98,6 @@ def test_of_an_arm_without_the_length_of_a_run_nothing_is_judged():
         (lambda evidence: [evidence.arm(name).name for name in ("compile", "baseline")],
          ["compile", "baseline"]),
         (lambda evidence: evidence.control_blocks, {"native-control": 0}),
-        (lambda evidence: evidence.records.with_runs, {"s0", "s2", "q3", "p4", "p5"}),
         (lambda evidence: evidence.to_document()["arms"][0]["full_run_steps"], 2000),
         # One of the year's runs was made for the trial by production.
         (lambda evidence: evidence.to_document()["runs_remaining"],
@@ -182,47 +126,7 @@ def test_a_stored_run_that_cannot_be_read_is_kept_and_named(change, named):
     assert ((1, 2), 6.5) == (evidence.lost_rounds, evidence.spent_usd)
 
 
-def test_of_two_records_of_a_jobs_runs_the_first_counts():
-    first = JobRecord("s0", runs=(speed("s0", "baseline", 0),), at=1)
-    later = JobRecord("s0", runs=(speed("s0", "baseline", 7),), at=2)
-
-    for records in ((first, later), (later, first)):
-        assert [0] == [run.block for run in assembled(*records).arm("baseline").speed]
-
-
-def test_a_plan_without_a_mode_makes_every_full_run_itself():
-    assert isinstance(PLAN, RecordedPlan)
-    assert not PLAN.runs_in_production
-    assert "shadow" == assembled().to_document()["policy"]["quality_runs"]
-
-
 OPTIONAL = ("lost_rounds", "waited_rounds", "unmeasured_by_job")
-
-
-def test_a_document_has_what_its_plan_says_and_no_key_without_a_value():
-    figures = {
-        "speed_steps": 161,
-        "blocks_per_round": 3,
-        "max_blocks": 7,
-        "usd_per_block": 1.25,
-        "usd_per_quality_run": 5.5,
-    }
-    mode = QualityMode("hybrid", "shadow", why="no schedule", beside=True)
-    own = plan("baseline", "compile", quality_mode=mode, **figures)
-    document = TrialEvidence(SOUND, own, TrialRecords()).to_document()
-    expected = {
-        **figures,
-        "production_beside": True,
-        "asked_quality_runs": "hybrid",
-        "runs_as_shadow_because": "no schedule",
-        "spent_usd": 0,
-        "runs_at_start": SOUND.schedule.runs_per_week * 52,
-    }
-
-    assert expected == {key: document["plan"][key] for key in expected}
-    assert not {*OPTIONAL} & document["plan"].keys()
-    assert not {"controls", "equivalence"} & document.keys()
-    assert None not in document["quality"].values()
 
 
 def test_a_document_keeps_what_befell_its_jobs():
@@ -236,24 +140,6 @@ def test_a_document_keeps_what_befell_its_jobs():
     assert document == json.loads(to_json(again.to_document()))
     assert {"native-control": 1} == again.control_blocks
     assert (["s0"], []) == (again.jobs_without("compile"), again.jobs_without("baseline"))
-
-
-def test_no_more_runs_remain_than_the_year_has():
-    rare = change(SOUND, schedule__runs_per_week=1 / 52)
-    made = [JobRecord(f"p{n}", runs=(full(f"p{n}", "compile", n, "canary"),)) for n in range(3)]
-
-    assert 0 == TrialEvidence(rare, PLAN, TrialRecords(tuple(made))).to_document()["runs_remaining"]
-
-
-def test_a_jobs_runs_count_though_its_price_was_known_first():
-    price, free = JobRecord("s0", usd=1.0, at=1), JobRecord("s0", at=1)
-    left = JobRecord("s0", runs=(speed("s0", "baseline", 0),), at=2)
-    broken = JobRecord("s0", unreadable=(UnreadableRun("compile", {}, "why"),), at=3)
-
-    assert 1 == len(assembled(price, free, left, broken).arm("baseline").speed)
-    assert [] == assembled(price, left, broken).unreadable
-    assert {"s0": 1.0} == assembled(price, free).usd_by_job
-    assert 1 == len(assembled(price, broken).unreadable)
 
 
 def test_every_run_of_a_job_that_cannot_be_read_is_kept():
@@ -280,12 +166,3 @@ def test_a_stored_run_that_names_no_job_is_of_none(stored):
     (record,) = read_again(document).jobs
 
     assert ("", [stored]) == (record.job, [run.record for run in record.unreadable])
-
-
-def test_an_arm_has_the_last_known_length_of_a_run():
-    records = (
-        JobRecord("s0", runs=(speed("s0", "baseline", 0, full_run_steps=800),)),
-        JobRecord("s1", runs=(speed("s1", "baseline", 1, full_run_steps=None),)),
-    )
-
-    assert 800 == assembled(*records).arm("baseline").full_run_steps

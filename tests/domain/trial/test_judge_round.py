@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from compilegate.domain import naming
-from compilegate.domain.trial.jobs import STOP_SECONDS, EndedJob
-from compilegate.domain.trial.judge_round import LOST_ROUNDS, RoundEffect, round_effect
+from compilegate.domain.trial.jobs import EndedJob
+from compilegate.domain.trial.judge_round import RoundEffect, round_effect
 from tests.domain.trial.plans import arm
 
 FULL, SPEED, CONTROL = "q1b17", "s0b0", "s0c0"
@@ -42,7 +42,3 @@ def test_a_full_run_needs_no_arms():
     job = EndedJob(naming.parse_run(FULL), "j", "Completed")
 
     assert RoundEffect.LOOK is round_effect(job, (), jobs_in_round=2)
-
-
-def test_the_figures_that_these_tests_go_by():
-    assert (2, 120) == (LOST_ROUNDS, STOP_SECONDS)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
-from typing import Any
+from dataclasses import replace
 
 import pytest
 
-from compilegate.domain.decision import CANARY, SHADOW
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.flag import OFF, Flag
 from compilegate.domain.production.history import DAY_SECONDS
@@ -15,31 +13,15 @@ from compilegate.domain.records.flags import FlagVersion
 from compilegate.domain.records.trials import TrialDecided
 from compilegate.domain.trial.plan import (
     PlannedCandidate,
-    QualityMode,
     RecordedPlan,
     candidate_named,
     cooling_down,
     planned_candidates,
-    read_plan,
 )
 from compilegate.domain.workload.model import BASELINE
 from compilegate.usecases.reports import silent_arms
 from tests.domain.production.run_builder import BEGIN
 from tests.domain.trial.plans import arm, plan
-
-
-def document(**changes: Any) -> dict[str, Any]:
-    return {**asdict(plan("baseline", "compile")), "quotas": [], **changes}
-
-
-def test_a_later_releases_further_fields_are_left_out():
-    mode = QualityMode(CANARY, CANARY, beside=True)
-    arms = [{**arm, "of_a_later_release": 1} for arm in document()["arms"]]
-    later = {**asdict(mode), "of_a_later_release": 1}
-
-    assert plan("baseline", "compile", quality_mode=mode) == read_plan(
-        document(arms=arms, quality_mode=later, of_a_later_release=1)
-    )
 
 
 def test_the_first_arm_is_the_baseline_and_controls_are_no_candidates():
@@ -52,18 +34,6 @@ def test_the_first_arm_is_the_baseline_and_controls_are_no_candidates():
         read, arms=(read.baseline, arm("larger", batch_size=16, overrides={"batch_size": 16}))
     )
     assert ({}, 16) == (larger.overrides("baseline"), larger.overrides("larger")["batch_size"])
-
-
-@pytest.mark.parametrize(
-    ("used", "beside", "in_production"),
-    [(SHADOW, False, False), (SHADOW, True, True), (CANARY, False, True), (CANARY, True, True)],
-)
-def test_production_is_evidence_where_it_trains_the_same_or_makes_the_runs(
-    used, beside, in_production
-):
-    read = plan("baseline", "compile", quality_mode=QualityMode(CANARY, used, beside=beside))
-
-    assert (in_production, used == CANARY) == (read.runs_in_production, read.is_canary)
 
 
 def test_an_arm_of_which_three_jobs_left_nothing_is_given_up():
@@ -80,9 +50,7 @@ def test_an_arm_of_which_three_jobs_left_nothing_is_given_up():
     assert reason.message.endswith("s0, s1, s2")
 
 
-@pytest.mark.parametrize(
-    "evidence", [None, [], {}, {"plan": 1}, {"plan": {}}, {"plan": {"unmeasured_by_job": 3}}]
-)
+@pytest.mark.parametrize("evidence", [None, {}, {"plan": 1}, {"plan": {"unmeasured_by_job": 3}}])
 def test_evidence_that_cannot_be_read_gives_up_no_arm(evidence):
     assert {} == silent_arms(evidence)
 
@@ -103,42 +71,6 @@ def candidates(*planned: tuple[TrialDecided, RecordedPlan]) -> dict[str, Planned
 def plan_of(**overrides: object) -> RecordedPlan:
     arms = (arm(BASELINE, role="baseline"), arm("compile", overrides=overrides, batch_size=16))
     return replace(plan(), arms=arms)
-
-
-def test_neither_the_baseline_nor_a_control_is_a_candidate():
-    arms = (arm(BASELINE, role="baseline"), arm("compile"), arm("compile-control"))
-
-    assert ["compile"] == list(candidates((decided("t1", 1), replace(plan(), arms=arms))))
-
-
-def test_of_several_trials_the_newest_counts_in_whatever_order_they_are_read():
-    old = decided("t1", 1), plan_of()
-    new = decided("t2", 2, verdict="stay_off"), plan_of(batch_size=16)
-    one, other = candidates(old, new)["compile"], candidates(new, old)["compile"]
-
-    assert one == other
-    assert ("t2", "stay_off", False) == (one.trial, one.verdict, one.proven)
-    assert {"batch_size": 16, "learning_rate": 0.1} == one.flag.overrides
-    assert ("probation", "compile", "d-t2") == (
-        one.flag.state, one.flag.candidate, one.flag.decision_id,
-    )  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("verdict", "candidate", "proven"),
-    [("promote", "compile", True), ("promote", "other", False), ("inconclusive", "compile", False)],
-)
-def test_a_candidate_is_proven_where_its_own_trial_promoted_it(verdict, candidate, proven):
-    known = candidates((decided("t1", 1, verdict, candidate), plan_of()))
-
-    assert proven is known["compile"].proven
-
-
-def test_a_candidate_names_the_records_of_its_trial():
-    details = candidates((decided("t1", 1), plan_of()))["compile"].details
-
-    assert ("t1", "t1/decision.json") == (details["trial"], details["decision_key"])
-    assert "t1/evidence.json" in details["evidence_key"]
 
 
 def test_a_candidate_that_was_never_planned_is_refused_with_those_that_were():
@@ -188,11 +120,9 @@ def test_no_trial_starts_for_some_days_after_a_revert(days, after, *, waits):
         [],
         [reverted("evaluate", "disable")],
         [reverted(), reverted("human:ann", "revert", BEGIN + 60)],
-        [reverted(), reverted("human:ann", "set", BEGIN + 60)],
-        [reverted("human:ann", "revert")],
         [reverted("train", "stale")],
     ],
-    ids=["never", "a trial's no", "reverted by a person", "set by a person", "by hand", "stale"],
+    ids=["never", "a trial's no", "reverted by a person", "stale"],
 )
 def test_nothing_else_makes_a_trial_wait(history):
     assert None is cooling_down(history, 14, now=BEGIN + DAY_SECONDS, workload="bert-docs")
