@@ -46,10 +46,6 @@ def trial(history: tuple[float, ...] = (0.9,) * 20) -> dict[str, Any]:
         goal="maximize",
     )
     doc["quality"]["history"] = list(history)
-    for arm in doc["arms"]:
-        for run in arm["runs"]:
-            if run["stage"] == "quality":
-                run["wall_seconds"] = BASE_WALL if arm["name"] == "baseline" else MINE_WALL
     return doc
 
 
@@ -59,12 +55,8 @@ def run_of(number: int, arm: str = "compile", **changed: Any) -> ProductionRun:
     return production_run(number, arm, **(usual | changed))
 
 
-def probation(
-    runs: list[ProductionRun], promotion: Promotion = PROMOTION, **keys: Any
-) -> dict[str, Any]:
-    return probation_document(
-        trial(), promotion, watched_runs(runs, promotion).runs, keys.get("earlier", ())
-    )
+def probation(runs: list[ProductionRun]) -> dict[str, Any]:
+    return probation_document(trial(), PROMOTION, watched_runs(runs, PROMOTION).runs, ())
 
 
 def orders(doc: dict[str, Any]) -> list[tuple[int, str, bool]]:
@@ -86,7 +78,6 @@ def orders(doc: dict[str, Any]) -> list[tuple[int, str, bool]]:
         run_of(1, "another"),
         run_of(1, canary=CanarySlot("other", 1, 0)),
     ],
-    ids=["other machine", "before", "baseline before", "another arm", "candidate of a new trial"],
 )
 def test_what_does_not_bear_on_the_promotion_is_left_out(left_out):
     assert probation([run_of(2)]) == probation([left_out, run_of(2)])
@@ -124,10 +115,6 @@ OLDER = {**FINGERPRINT, "code_sha256": "older"}
         ({}, [run_of(-1, "baseline", counts=False)], [], []),
         ({}, [run_of(-1, "baseline", fingerprint=OLDER)], [], []),
         ({}, [run_of(-1, "baseline", job="of the trial")], [], []),
-    ],
-    ids=[
-        "production's", "the team's", "the team's walls",  "other machine",
-        "other code", "of the trial itself",
     ],
 )  # fmt: skip
 def test_the_history_is_the_teams_else_of_earlier_baseline_runs(by_team, earlier, history, walls):
