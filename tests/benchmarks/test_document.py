@@ -9,10 +9,8 @@ from benchmarks.decision.calibrate import LEVELS
 from benchmarks.decision.document import (
     BLOCK,
     BLOCKS,
-    COLUMNS,
     HOW_IT_DECIDES,
     PAGES,
-    WORLDS,
     refreshed,
 )
 from benchmarks.decision.driver import Driver
@@ -20,8 +18,6 @@ from benchmarks.decision.gate import DESIGNS, achieved, baseline_runs, pass_leve
 from benchmarks.decision.levels import LEVELS_FILE, turns
 from benchmarks.decision.play import policy
 from benchmarks.decision.portfolio import draw
-from benchmarks.decision.study import RESULTS, cells
-from benchmarks.decision.truth import STRESSES
 from benchmarks.decision.world import World
 from compilegate.domain.judging.comparison import Samples, compare
 from compilegate.domain.judging.design import CALIBRATED, looks, spent
@@ -41,25 +37,6 @@ def test_every_table_has_its_place_on_a_page():
     shown = [match["name"] for page in PAGES for match in BLOCK.finditer(page.read_text())]
 
     assert sorted(BLOCKS) == sorted(shown)
-
-
-def test_every_world_that_is_simulated_has_its_row():
-    names = {name.split(", ", 1)[1] for name in (cell.name for cell in cells()) if ", " in name}
-
-    assert names - {*WORLDS} <= {*COLUMNS, "slow"}
-    assert STRESSES.keys() - {"none"} <= WORLDS.keys()
-
-
-@pytest.mark.slow
-def test_the_charts_are_drawn_of_the_kept_results_and_the_same_figures_give_the_same_file(tmp_path):
-    from benchmarks.decision import plots  # noqa: PLC0415 - only this test waits for matplotlib
-
-    kept = {cell["name"]: cell for cell in json.loads(RESULTS.read_text())["cells"]}
-    drawn = plots.draw_all(kept, tmp_path)
-
-    assert {path.name for path in plots.IMAGES.iterdir()} == {path.name for path in drawn}
-    for place in drawn:
-        assert place.read_bytes() == (plots.IMAGES / place.name).read_bytes()
 
 
 def example(name):

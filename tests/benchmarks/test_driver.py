@@ -9,7 +9,7 @@ from benchmarks.decision.play import policy
 from benchmarks.decision.portfolio import draw
 from benchmarks.decision.screening import Screening
 from benchmarks.decision.truth import BASELINE
-from benchmarks.decision.world import World, best_hours, loss_at
+from benchmarks.decision.world import World, best_hours
 from compilegate.domain import followers
 from compilegate.domain.decision import (
     Decision,
@@ -74,12 +74,6 @@ def test_a_speed_step_is_answered_by_every_arm_on_one_node_and_paid_for():
     assert 0 == driving.world.account.periods
 
 
-def test_a_speed_step_may_ask_for_several_blocks():
-    driving = driver()
-    driving.answer(speed_step(1, (BASELINE,), blocks=2))
-    assert [1, 2] == [run.block for run in runs(driving, BASELINE)]
-
-
 def test_a_shadow_step_is_paid_for_whatever_the_arm_and_production_runs_beside_for_nothing():
     driving = driver()
     driving.answer(SHADOW_PAIR)
@@ -122,60 +116,10 @@ def test_every_sixth_run_that_nothing_was_asked_of_is_the_baselines():
     assert followers.REFRESH_EVERY == REFRESH_EVERY
 
 
-def test_the_steps_of_a_run_and_the_time_within_them_are_recorded():
-    driving = driver()
-    driving.answer(SHADOW_PAIR)
-    run, workload = runs(driving, "compile-1")[0], driving.world.workload
-    assert workload.run_steps(workload.arm("compile-1")) == run.record["steps"]
-    assert run.wall_seconds == run.record["seconds"]
-
-
-def test_without_a_step_there_is_nothing_to_run():
-    with pytest.raises(TypeError, match="no such step"):
-        driver().answer(None)
-
-
-def test_the_driver_follows_the_judge_until_it_decides():
-    steps = iter([SHADOW_PAIR, CANARY_PAIR, None])
-
-    def decide(_):
-        step = next(steps)
-        return decision(Verdict.CONTINUE if step else Verdict.STAY_OFF, step)
-
-    driving = driver(decide=decide)
-    ending = driving.trial()
-    assert ("stay_off", 3) == (ending.verdict, ending.calls)
-    assert 3 == driving.world.account.periods
-
-
-def test_a_trial_ends_with_production():
-    ending = driver(decide=lambda _: decision(Verdict.CONTINUE, CANARY_PAIR)).trial()
-    assert "horizon" == ending.verdict
-
-
-def test_probation_tells_the_judge_what_was_promoted():
-    seen = []
-
-    def decide(evidence):
-        seen.append((evidence.phase, evidence.promoted))
-        return decision(Verdict.PERMANENT)
-
-    assert "permanent" == driver(decide=decide).probation("compile-1").verdict
-    assert [("probation", "compile-1")] == seen
-
-
 def test_the_shipped_judge_decides_and_finds_a_clear_win():
     verdicts = [Driver(world(seed=seed), policy("hybrid")).trial().verdict for seed in range(8)]
     assert "promote" in verdicts
     assert {"promote", "stay_off", "inconclusive", "horizon"} >= set(verdicts)
-
-
-def test_a_regression_begins_at_its_run():
-    rng = np.random.default_rng(2)
-    drawn = (draw(rng, "mixed").candidates[0] for _ in range(500))
-    arm = next(arm for arm in drawn if arm.regresses_at is not None)
-    at = arm.regresses_at
-    assert [arm.loss, arm.loss + arm.regression] == [loss_at(arm, at - 1), loss_at(arm, at)]
 
 
 def test_production_to_the_horizon_earns_what_the_oracle_earns():
@@ -187,15 +131,6 @@ def test_production_to_the_horizon_earns_what_the_oracle_earns():
         pytest.approx(best_hours(simulated.workload, lambda _: True))
         == simulated.account.saved_hours
     )
-
-
-def test_runs_below_the_margin_save_nothing():
-    simulated = world("boundary_quality")
-    arm = simulated.workload.candidates[0]
-    simulated.run_out(arm.name)
-    assert 0 == simulated.account.saved_hours
-    assert simulated.workload.runs_left == simulated.account.bad_runs
-    assert 0 == best_hours(simulated.workload, simulated.workload.is_wanted)
 
 
 def test_arms_of_one_seed_correlate_as_configured():

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from benchmarks.equivalence import bounds, page
-from compilegate.domain.judging.equivalence import upper_bound
 from compilegate.facts import read
 
 TRIAL = {
@@ -23,21 +22,6 @@ CLASS = {
 }  # fmt: skip
 
 
-def results(*trials: dict[str, object]) -> dict[str, Any]:
-    found = {"torch": "9", "device": "cpu", "date": "d", "check": "c"}
-    faults = [FAULT | {"trials": list(trials)}]
-    sound = {"family": "recurrent", "precision": "fp32", "mode": "dynamic", "count": 8}
-    sound = [
-        sound | {"unexamined": 2, "why": ["no", "none"], "of_odd_seeds": 1},
-        sound | {"unexamined": 0, "count": 5, "of_odd_seeds": 0},
-        sound | {"unexamined": 0, "precision": "bf16", "of_odd_seeds": 0},
-    ]
-    of_old = FAULT | {"name": "old", "version": "8"}
-    older = [of_old | {"trials": [TRIAL, TRIAL | {"precision": "bf16", "harmful": False}]}]
-    tables = {"table": {"classes": [CLASS]}, "faults": faults, "older": older, "sound": sound}
-    return {"cpu": found | tables}
-
-
 @pytest.mark.parametrize("file", [page.PAGE, page.HOW_IT_DECIDES], ids=lambda file: file.name)
 def test_the_pages_show_the_kept_results(file: Path) -> None:
     kept = json.loads(page.KEPT.read_text(encoding="utf-8")) if page.KEPT.exists() else {}
@@ -45,17 +29,6 @@ def test_the_pages_show_the_kept_results(file: Path) -> None:
 
     assert page.BLOCK.search(text)
     assert page.refreshed(text, kept) == text
-
-
-def test_beside_rho_stand_that_of_the_second_half_and_how_many_could_alarm() -> None:
-    found = results(TRIAL)
-    missed = {"trials": [TRIAL | {"caught": False}], "half": "second"}
-    found["cpu"]["faults"] += [FAULT | missed, FAULT | {"trials": [TRIAL], "half": "second"}]
-    figures = [f"{upper_bound(1, tried):.3f}" for tried in (3, 2, 6)]
-    row = "| pytorch 9, cpu, fp32 | 3 | 1 | {} | 2 | 1 | {} | 6 | 1 | {} |".format(*figures)
-
-    for file in (page.PAGE, page.HOW_IT_DECIDES):
-        assert row in page.refreshed(file.read_text(encoding="utf-8"), found)
 
 
 def test_the_judges_table_counts_what_the_results_show() -> None:
@@ -115,16 +88,3 @@ def test_a_fault_counts_once_and_is_missed_where_any_family_misses_it() -> None:
     assert [True] == counted(TRIAL, harmless, missed | {"precision": "bf16"})
     assert [False] == counted(TRIAL, missed)
     assert [] == counted(harmless)
-
-
-def test_a_missed_fault_is_named_and_a_harmless_one_is_no_part_of_the_figures() -> None:
-    missed = TRIAL | {"caught": False, "family": "recurrent", "reason": "within its bounds"}
-    harmless = TRIAL | {"harmful": False, "family": "transformer"}
-    text = page.refreshed(page.PAGE.read_text(encoding="utf-8"), results(TRIAL, missed, harmless))
-
-    assert "| pytorch 9, cpu, fp32 | 2 | 1 | 0 | 3 |" in text
-    assert "| mask | 1 | 2 | 1 |" in text
-    assert "| one | recurrent | fp32 | 1.0e-01 | within its bounds |" in text
-    assert 1 == text.count("| old | 7 | 8 |") == text.count("| old | 7 | 8 | fp32 | yes |")
-    assert 1 == text.count("| recurrent | fp32 | dynamic | 2 of 8 | no; none |")
-    assert "for neither side: one (transformer, fp32)." in text

@@ -77,15 +77,6 @@ def test_the_patterns_of_baseline_runs_are_those_that_the_rules_allow() -> None:
         assert baseline_needed(n) == counts["half as many"] == min(counts.values())
 
 
-def test_a_growing_sample_has_the_law_of_runs_drawn_one_by_one() -> None:
-    sample = Sample(np.random.default_rng(1), 100_000)
-    for size in (2, 3, 8):
-        sample.grow(size)
-    assert pytest.approx(1 / 8, rel=0.02) == sample.mean.var()
-    assert pytest.approx([7, 14], rel=0.03) == [sample.squares.mean(), sample.squares.var()]
-    assert abs(np.corrcoef(sample.mean, sample.squares)[0, 1]) < 0.02
-
-
 @pytest.mark.parametrize("spread", [1.0, 1.41, 2.0])
 def test_one_look_alone_is_at_most_its_level_whatever_the_candidates_own_spread(
     spread: float,

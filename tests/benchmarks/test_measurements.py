@@ -11,19 +11,10 @@ from benchmarks import checks, flag_reads, holdback, registering, results
 from benchmarks.fleet import __main__ as fleet
 from compilegate.flags.backoff import Backoff
 from compilegate.usecases.fleet.project import RowRepair
-from compilegate.usecases.records import AT_ONCE, read_document
+from compilegate.usecases.records import AT_ONCE
 from stacks.functions import STEPS
 
 JOBS, PER_SECOND = 1000, 4.0  # a tenth of the measured burst, at a tenth of the limit
-
-
-def test_checked_documents_are_sound_and_differ() -> None:
-    documents = checks.documents(30)
-
-    workloads = [read_document(document) for document in documents]
-
-    assert 30 == len({workload.name for workload in workloads})
-    assert set(checks.INSTANCES) == {workload.training.instance_type for workload in workloads}
 
 
 def test_every_stage_of_a_check_is_set_against_the_reference() -> None:
@@ -78,38 +69,11 @@ def test_what_is_on_file_fits_the_functions_several_times_over() -> None:
         assert largest[name]["memory_mib"] < step.megabytes / 3
 
 
-def test_a_bucket_gives_out_no_more_than_its_rate() -> None:
-    bucket = flag_reads.TokenBucket(PER_SECOND)
-    taken = sum(bucket.take(step / 100) for step in range(1001))
-
-    assert PER_SECOND * 10 <= taken <= PER_SECOND * 11
-
-
 def test_all_jobs_of_a_second_get_their_answer_within_the_clients_backoff() -> None:
     result = flag_reads.burst(JOBS, 1.0, flag_reads.TokenBucket(PER_SECOND), Backoff(), seed=17)
 
     assert (JOBS, 0) == (result.served, result.baseline)
     assert JOBS / PER_SECOND <= max(result.waited) + 2 <= Backoff().seconds
-
-
-def test_boto3_alone_would_send_most_of_them_to_the_baseline() -> None:
-    result = flag_reads.burst(
-        JOBS,
-        1.0,
-        flag_reads.TokenBucket(PER_SECOND),
-        Backoff(),
-        seed=17,
-        attempts=flag_reads.BOTO3_ATTEMPTS,
-    )
-
-    assert result.baseline > JOBS / 2
-
-
-def test_the_backoff_ends_where_the_limit_leaves_too_little() -> None:
-    result = flag_reads.burst(JOBS, 1.0, flag_reads.TokenBucket(PER_SECOND / 4), Backoff(), seed=17)
-
-    assert result.baseline > 0
-    assert max(result.waited) <= Backoff().seconds
 
 
 def test_what_is_on_file_was_measured_with_the_client_as_it_is() -> None:

@@ -1,17 +1,12 @@
 import numpy as np
 import pytest
 
-from benchmarks.decision.portfolio import MARGIN, RECIPES, draw
-from benchmarks.decision.truth import correlated, segment, unit_mean_factor
+from benchmarks.decision.portfolio import MARGIN, draw
+from benchmarks.decision.truth import correlated, segment
 
 
 def workloads(portfolio, count=200, **options):
     return [draw(np.random.default_rng([7, i]), portfolio, **options) for i in range(count)]
-
-
-def test_the_same_seed_draws_the_same_workload():
-    one, other = (draw(np.random.default_rng(3), "mixed") for _ in range(2))
-    assert one == other
 
 
 def test_every_arm_of_the_speed_boundary_is_just_too_slow_as_a_whole_job():
@@ -29,19 +24,6 @@ def test_every_arm_of_the_quality_boundary_is_fast_and_loses_the_margin():
             assert workload.is_bad(arm)
 
 
-def test_a_good_portfolio_has_nothing_bad():
-    for workload in workloads("all_good"):
-        assert all(workload.is_good(arm) for arm in workload.candidates)
-
-
-def test_every_second_candidate_changes_the_batch_unless_only_the_compiler_changes():
-    for only_compiler in (False, True):
-        for workload in workloads("mixed", 20, only_compiler=only_compiler):
-            first, second = workload.candidates
-            assert first.only_compiler
-            assert second.only_compiler == only_compiler == (second.steps_ratio == 1)
-
-
 def test_the_mixed_portfolio_is_as_described():
     fleet = workloads("mixed", 3000)
     ratios = np.array([workload.spread / workload.margin for workload in fleet])
@@ -56,24 +38,10 @@ def test_the_mixed_portfolio_is_as_described():
     assert {0, 3, 5, 10, 20} == {len(workload.history) for workload in fleet}
 
 
-@pytest.mark.parametrize("candidates", [1, 2, 3])
-@pytest.mark.parametrize("portfolio", RECIPES)
-def test_any_number_of_candidates(portfolio, candidates):
-    workload = draw(np.random.default_rng(1), portfolio, candidates=candidates)
-    assert candidates == len(workload.candidates)
-
-
 def test_neighbouring_steps_correlate_as_configured():
     values = correlated(np.random.default_rng(1), 200_000, 0.8, 0.05)
     assert pytest.approx(0.05, rel=0.05) == values.std()
     assert pytest.approx(0.8, abs=0.02) == np.corrcoef(values[1:], values[:-1])[0, 1]
-
-
-def test_nodes_differ_as_configured_around_one():
-    rng = np.random.default_rng(1)
-    factors = np.array([unit_mean_factor(rng, 0.04) for _ in range(50_000)])
-    assert pytest.approx(1, abs=0.001) == factors.mean()
-    assert pytest.approx(0.04, rel=0.03) == np.log(factors).std()
 
 
 def test_a_segment_compiles_in_its_first_steps_and_then_keeps_its_pace():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from benchmarks.decision.probation import REFRESHES, Cell, play, run
+from benchmarks.decision.probation import REFRESHES, Cell, run
 from compilegate.domain.followers import REFRESH_EVERY
 
 MANY = 60
@@ -43,13 +43,6 @@ def test_a_regression_of_two_margins_exposes_few_runs():
 
     assert result["exposed"] <= 6
     assert result["open"] == 0
-
-
-def test_the_same_seed_is_the_same_course():
-    cell = Cell("loss", 0.6, REFRESH_EVERY)
-
-    assert play(cell, 3) == play(cell, 3)
-    assert len({play(cell, index) for index in range(10)}) > 1
 
 
 def test_what_production_does_is_among_what_was_measured():

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,15 +9,13 @@ import pytest
 
 from benchmarks.decision import study
 from benchmarks.decision.article import accepts
-from benchmarks.decision.document import FIGURES, _state
-from benchmarks.decision.play import ARTICLE, MODES, play, policy
+from benchmarks.decision.play import ARTICLE, MODES, play
 from benchmarks.decision.played import play_workload, played
 from benchmarks.decision.portfolio import draw
-from benchmarks.decision.provenance import judge_name
 from benchmarks.decision.screening import FALSE_ALARMS, Screening
-from benchmarks.decision.study import TARGETS, Cell, figures, keep, percent_of, share
+from benchmarks.decision.study import Cell, figures, percent_of
 from benchmarks.decision.world import FullRun
-from compilegate.domain.judging.equivalence import State, equivalence_of, upper_bound
+from compilegate.domain.judging.equivalence import State, equivalence_of
 
 CELL = Cell("mixed, hybrid", 4)
 CELLS = {cell.name: cell for cell in study.cells()}
@@ -48,26 +44,12 @@ def test_the_account_adds_up(mode: str) -> None:
         assert not (outcome.reverted or outcome.promoted_bad) or outcome.promoted
 
 
-def test_every_cell_has_a_name_and_a_key_of_its_own() -> None:
-    cells = list(study.cells())
-
-    assert len(cells) == len(CELLS) == len({json.dumps(cell.key) for cell in cells})
-
-
 def test_before_and_after_play_the_same_workloads() -> None:
     """The strict cell of each differs in nothing but the policy."""
     for name, cell in CELLS.items():
         if f"{name}, strict" in CELLS:
             before = {**CELLS[f"{name}, strict"].key, "strict": False}
             assert cell.key == before
-
-
-def test_every_target_is_a_figure_of_its_cell() -> None:
-    outcomes = [play_workload(CELL, index) for index in range(2)]
-    computed = figures(outcomes, outcomes)
-
-    assert {target.figure for target in TARGETS} | {key for _, key in FIGURES} <= {*computed}
-    assert 100 == computed["gpu_hours"]["percent"]
 
 
 def test_what_is_saved_and_what_is_lost_is_what_an_oracle_saves() -> None:
@@ -79,47 +61,6 @@ def test_what_is_saved_and_what_is_lost_is_what_an_oracle_saves() -> None:
     assert any(one.has_good and not one.promoted for one in outcomes)
     assert pytest.approx(100 - computed["net_saving_by_runs"]["percent"]) == gone
     assert len(outcomes) == sum(row["saved"]["n"] for row in computed["by_runs_left"])
-
-
-def test_results_of_a_cell_replace_its_older_ones(tmp_path: Path) -> None:
-    path, other = tmp_path / "results.json", CELLS["edge, walk"]
-    for cell, computed in ((other, {"a": 1}), (CELL, {"a": 2}), (other, {"a": 3})):
-        keep(cell, computed, path)
-    kept = json.loads(path.read_text())["cells"]
-
-    assert [("mixed, hybrid", 2), ("edge, walk", 3)] == [
-        (one["name"], one["figures"]["a"]) for one in kept
-    ]
-    assert {judge_name()} == {one["judge"] for one in kept}
-
-
-def figure(percent: float, se: float, n: int = 1000) -> dict[str, float]:
-    return {"percent": percent, "se": se, "n": n}
-
-
-@pytest.mark.parametrize(
-    ("one", "least", "words"),
-    [
-        (figure(1.5, 0.3), False, "reached"),
-        (figure(1.9, 0.3), False, "reached, within chance of missed"),
-        (figure(2.1, 0.3), False, "**missed**, within chance of reached"),
-        (figure(2.6, 0.3), False, "**missed**"),
-        (figure(2.6, 0.3), True, "reached"),
-        (figure(1.4, 0.3), True, "**missed**"),
-        (figure(0.0, 0.0, 150), False, "reached"),
-        (figure(0.0, 0.0, 149), False, "reached, within chance of missed"),
-    ],
-)
-def test_a_bound_is_kept_beyond_chance_or_within(
-    one: dict[str, float], least: bool, words: str
-) -> None:
-    assert words == _state(one, 2.0, least=least)
-
-
-def test_shares_carry_their_standard_error() -> None:
-    outcomes = [play_workload(CELL, 0)]
-    assert {"percent": None, "se": None, "n": 0} == share([], lambda _: True)
-    assert {"percent": 100.0, "se": 0.0, "n": 1} == share(outcomes, lambda _: True)
 
 
 def test_a_ratio_of_sums_agrees_with_the_spread_of_repeated_samples() -> None:
@@ -142,11 +83,6 @@ def test_the_article_rejects_what_differs_either_way_and_what_is_slow() -> None:
 
 
 # The simulated equivalence check.
-
-
-@pytest.mark.parametrize(("faults", "missed"), [(60, 0), (60, 2), (11, 0)])
-def test_the_table_has_the_bound_by_which_the_judge_reckons(faults: int, missed: int) -> None:
-    assert pytest.approx(upper_bound(missed, faults)) == Screening(faults, missed).bound
 
 
 def test_faults_are_caught_but_for_rho_and_sound_arms_but_for_the_false_alarms() -> None:
@@ -188,8 +124,3 @@ def test_the_judge_reads_the_simulated_checks(
     assert {"compile-1": first, "compile-2": State.UNEXAMINED} == states()
     driving.answer(QualityStep("shadow", PAIR, usd=None, why=""))
     assert then == states()["compile-1"]
-
-
-def test_strict_is_the_policy_of_a_team_that_wants_no_check() -> None:
-    assert "strict" == policy("hybrid", strict=True).equivalence
-    assert policy("hybrid") == replace(policy("hybrid", strict=True), equivalence="use")

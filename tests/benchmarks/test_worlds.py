@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from benchmarks.decision.noise import SHAPES, nights, noise, rounded
+from benchmarks.decision.noise import SHAPES, noise
 from benchmarks.decision.portfolio import draw
 from benchmarks.decision.truth import BASELINE, STRESSES, Stress
 from benchmarks.decision.world import World
@@ -46,30 +46,6 @@ def test_shapes_are_heavy_tailed_or_lean_to_the_bad_side():
     assert (noise(rng(), 100_000, Stress(noise="skew")) ** 3).mean() < -1
 
 
-def test_one_run_in_twenty_diverges():
-    values = noise(rng(), 100_000, STRESSES["diverging"])
-    assert pytest.approx(0.05, abs=0.003) == (values < -4.5).mean()
-
-
-def test_a_rounded_metric_is_a_share_of_so_many_examples():
-    assert [71.5, 71.0, 71.26] == [rounded(71.26, 200), rounded(71.24, 200), rounded(71.26, None)]
-    simulated = world(STRESSES["rounded"])
-    runs = [simulated.shadow_run(BASELINE, seed).metric for seed in range(50)]
-    histories = (draw(rng(seed), "mixed", stress="rounded").history for seed in range(9))
-    history = max(histories, key=len)
-    assert history
-    assert all((2 * metric).is_integer() for metric in (*runs, *history))
-
-
-def test_the_candidate_has_twice_the_variance():
-    simulated = World(draw(rng(3), "all_good", stress="variance"), rng(1))
-    both = [
-        np.var([simulated.shadow_run(name, seed).metric for seed in range(8000)])
-        for name in ("compile-1", BASELINE)
-    ]
-    assert pytest.approx(2, rel=0.1) == both[0] / both[1]
-
-
 def test_a_late_loss_begins_with_the_arms_fourth_run():
     simulated = world(replace(quiet(), lost_from=3))
     losses = []
@@ -85,27 +61,6 @@ def test_a_trend_moves_both_arms_with_every_run():
     for arm in (runs[::2], runs[1::2]):
         slope = np.polyfit(np.arange(0, 40, 2), arm, 1)[0]
         assert pytest.approx(0.05, abs=0.006) == slope
-
-
-def test_a_walk_adds_its_variance_every_night():
-    moves = np.array([in_turns(world(Stress(walk=0.15), seed=s), 20) for s in range(1500)])
-    base = moves[:, ::2]
-    later = np.var(base[:, -1]) - np.var(base[:, 0])
-    assert pytest.approx(38 * 0.15**2, rel=0.25) == later
-
-
-def test_shadow_runs_of_one_period_share_their_night():
-    simulated = world(quiet())
-    one, other = (simulated.shadow_run(BASELINE, seed).metric for seed in (1, 2))
-    assert one == other
-    simulated.production_run(BASELINE, 3)
-    assert one != simulated.shadow_run(BASELINE, 4).metric
-
-
-def test_nights_remember_the_one_before():
-    values = nights(rng(), 200_000, Stress(night_memory=0.8))
-    assert pytest.approx(1, rel=0.02) == values.std()
-    assert pytest.approx(0.8, abs=0.01) == np.corrcoef(values[1:], values[:-1])[0, 1]
 
 
 def test_a_night_gives_its_share_of_the_variance_to_both_arms():

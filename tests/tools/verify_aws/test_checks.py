@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import errno
 import json
-import os
 import re
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -13,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from compilegate.adapters.state_machines import ExecutionState
-from compilegate.domain.errors import EnvironmentNotReadyError
 from tools.verify_aws.assumptions import load_assumptions
 from tools.verify_aws.checks import (
     CHECKS,
@@ -223,25 +220,6 @@ def test_another_behaviour_differs(name) -> None:
     assert agreements(OTHER_WORLDS[name])[name] == Agreement.DIFFERS
 
 
-@pytest.mark.parametrize(
-    "tags",
-    [{"compilegate:workload": "w"}, [{"Key": "compilegate:workload", "Value": "w"}]],
-    ids=["mapping", "list"],
-)
-def test_the_tags_of_an_event_are_there_in_either_form(tags) -> None:
-    seen = replace(AS_ASSUMED, messages=[{"source": "aws.sagemaker", "detail": {"Tags": tags}}])
-
-    assert agreements(seen)["job-event-tags"] == Agreement.AGREES
-
-
-def test_a_wrong_assumption_differs() -> None:
-    wrong = [replace(one, expected="text") for one in load_assumptions() if one.id == "sync-times"]
-
-    (row,) = compare(wrong, AS_ASSUMED, simulated=False)
-
-    assert (row.assumed, row.seen, row.agreement) == ("text", "epoch milliseconds", "differs")
-
-
 def test_what_was_not_seen_neither_agrees_nor_differs() -> None:
     rows = agreements(Observations(quota=1))
 
@@ -268,21 +246,3 @@ def test_the_record_keeps_no_account_id() -> None:
     assert "arn:aws:iam::ACCOUNT:r" in record.page()
     assert document["region"] == "us-east-1"
     assert len(document["assumptions"]) == len(load_assumptions())
-
-
-def test_a_record_on_a_full_disk_is_one_error_and_the_old_one_stays(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    record = Record({"date": "2026-11-22", "region": "us-east-1"}, ())
-    page, _ = record.save(tmp_path)
-    before = page.read_text()
-
-    def full(path: Path, body: bytes) -> None:
-        with path.open("wb") as half:
-            half.write(body[:9])
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    monkeypatch.setattr(Path, "write_bytes", full)
-    with pytest.raises(EnvironmentNotReadyError, match=r"verified-on-aws\.md .*No space left"):
-        record.save(tmp_path)
-    assert before == page.read_text()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 
 import pytest
@@ -90,19 +89,6 @@ def test_a_stage_in_another_region_than_the_shells_is_neither_updated_nor_destro
     assert result.exit_code == 2
     assert "eu-central-1" in result.output
     assert not targets
-
-
-def test_what_make_deploys_is_said_by_the_checkout_not_by_the_shells_folder(
-    targets, tmp_path, monkeypatch
-) -> None:
-    context = {"stage": "another", "region": "us-east-1"}
-    (tmp_path / "cdk.json").write_text(json.dumps({"app": "compilegate", "context": context}))
-    monkeypatch.chdir(tmp_path)
-
-    result = invoke("--deploy", "--yes")
-
-    assert (2, []) == (result.exit_code, targets)
-    assert "--stage" in result.output
 
 
 @pytest.mark.parametrize(
