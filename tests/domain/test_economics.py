@@ -7,12 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compilegate.domain.economics import (
+    Range,
+    Saving,
     amdahl_speedup,
     annual_saving_usd,
     annual_training_usd,
     break_even_seconds,
     payback_days,
     saved_share,
+    saving_from_speedup,
 )
 
 amounts = st.floats(0.01, 1e6)
@@ -44,6 +47,33 @@ speedups = st.floats(1.01, 10)
 )
 def test_a_figure_is_what_it_is_by_hand(expected, got):
     assert got == (None if expected is None else pytest.approx(expected))
+
+
+@pytest.mark.parametrize(
+    ("speedup", "interval", "trial", "price_ratio", "expected"),
+    [
+        (1.25, Range(1.0, 2.0), 60, 1.0, Saving(20, 2080, Range(0, 5200), 3)),
+        (1.25, Range(1.0, 2.0), 60, 0.5, Saving(60, 6240, Range(5200, 7800), 1)),
+        (1.6, Range(0.0, 2.0), None, 1.0, Saving(37.5, 3900, None, None)),
+        (2.0, Range(1.0, float("inf")), 10, 1.0, Saving(50, 5200, None, 0.2)),
+        (0.8, None, 60, 1.0, Saving(-25, -2600, None, None)),
+    ],
+)
+def test_a_measured_saving_carries_its_interval_and_pays_the_trial_back(
+    speedup, interval, trial, price_ratio, expected
+):
+    """Of two runs a week at 100 USD."""
+    saving = saving_from_speedup(
+        usd_per_run=100, runs_per_week=2, speedup=speedup, interval=interval, trial=trial,
+        price_ratio=price_ratio,
+    )  # fmt: skip
+    ends, bounds = saving.interval_usd_per_year, expected.interval_usd_per_year
+
+    assert pytest.approx((expected.usd_per_run, expected.usd_per_year)) == (
+        saving.usd_per_run, saving.usd_per_year,
+    )  # fmt: skip
+    assert (ends and pytest.approx((ends.low, ends.high))) == (bounds and (bounds.low, bounds.high))
+    assert (saving.payback_runs and pytest.approx(saving.payback_runs)) == expected.payback_runs
 
 
 @given(overhead=st.floats(0.1, 1e4), speedup=speedups)

@@ -98,6 +98,19 @@ def test_a_run_must_exceed_its_break_even(workload, verdict, severity, minutes):
     )
 
 
+def test_economics_of_the_article_are_those_of_its_schedule():
+    economics = check(ARTICLE).to_dict()["economics"]
+
+    assert pytest.approx(152455.68) == economics["annual_training_usd"]
+    # A third, less 3 s of compilation in each of 156 runs at 162.88 USD an hour.
+    assert [0.0, pytest.approx(50818.56 - 21.17, abs=0.01)] == (
+        economics["plausible_annual_saving_usd"]
+    )
+    assert "2026-09-01" == economics["prices_as_of"]
+    assert ["largest_speedup"] == list(economics["unknown"])
+    assert all("assumption" in text for text in economics["assumptions"])
+
+
 @given(workload=workloads, region=st.sampled_from(["us-east-1", "cn-north-1", "mars-1"]))
 @quick
 def test_any_workload_gets_an_answer_that_agrees_with_its_reasons(workload, region):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
@@ -106,6 +107,21 @@ def test_hours_far_from_those_measured_have_an_answer_of_their_own():
     assert decision == read(Decision, write(decision))
 
 
+def test_break_even_is_the_overhead_over_the_share_saved():
+    """3 s of compilation at 1.4x: 3 x 1.4 / 0.4 = 10.5 s."""
+    assert pytest.approx(10.5 / 60, rel=0.1) == saving(document())["break_even_run_minutes"]
+    assert saving(document(speedup=0.9))["break_even_run_minutes"] is None
+
+
+def with_curves(doc: dict[str, Any], *, faster: float, floor: float = 2.0) -> dict[str, Any]:
+    """Loss curves of 100 points; the candidate's falls ``faster`` times as fast."""
+    for name, pace in (("baseline", 1.0), ("compile", faster)):
+        low = 2.0 if name == "baseline" else floor
+        for run in runs(doc, name):
+            run["loss_curve"] = [[n, low + math.exp(-n * pace / 300)] for n in range(20, 2001, 20)]
+    return doc
+
+
 def ending_at(ends: dict[str, list[float]], *, step: int = 10) -> Evidence:
     """Runs of ten points that fall from 5 to 1.2 at the fourth; each other one of 14, later."""
     doc = document(metrics={name: [2.5] * len(own) for name, own in ends.items()})
@@ -133,6 +149,15 @@ def test_an_arm_that_ends_three_standard_errors_higher_never_gets_there(higher, 
 
     assert (of, steps) == (found.loss_of, (found.steps_baseline, found.steps_candidate))
     assert (steps[1] is None) is (found.usd_candidate is None)
+
+
+@pytest.mark.parametrize("curve", [None, "no", [[1, 2.0]] * 9, [["a", 1]] * 20, [[1]] * 20])
+def test_without_usable_curves_the_same_quality_has_no_price(curve):
+    doc = with_curves(document(metrics=GOOD), faster=1.0)
+    for run in runs(doc):
+        run["loss_curve"] = curve
+
+    assert saving(doc)["same_quality"] is None
 
 
 def test_throughput_carries_students_interval():

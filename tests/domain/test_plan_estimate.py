@@ -17,6 +17,7 @@ from compilegate.domain.planning.estimate import (
     Need,
     Proof,
     RoundLayout,
+    block_usd,
     estimate,
     layouts,
     needs,
@@ -55,6 +56,14 @@ def test_the_low_end_is_one_block_and_nothing_else():
 
     assert pytest.approx(STARTUP_HOURS + 2 * SEGMENT + COLD) == trial.low_hours
     assert pytest.approx(10 * trial.low_hours) == trial.low_usd
+
+
+def test_a_block_costs_what_the_whole_gate_costs_over_its_blocks():
+    whole = cost(BASE, COMPILED, proof=replace(PROOF, n_max=2, runs=2))
+
+    hours = 4 * STARTUP_HOURS + 12 * SEGMENT + COLD
+    assert pytest.approx(10 * hours) == 6 * block_usd([BASE, COMPILED], 6.0)
+    assert pytest.approx(whole.high_usd - 10 * 6 * 4) == 6 * block_usd([BASE, COMPILED], 6.0)
 
 
 @given(

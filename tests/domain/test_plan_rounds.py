@@ -70,3 +70,9 @@ def test_jobs_in_turn_take_between_their_longest_and_all_of_them(hours, at_once)
     assert max(hours) <= taken + 1e-9
     assert taken <= math.fsum(hours) + 1e-9
     assert taken <= max(hours) * waves(len(hours), at_once) + 1e-9
+
+
+def test_the_next_job_starts_as_one_ends():
+    assert 6.0 == makespan([3.0, 1.0, 1.0, 4.0], 2)
+    assert 4.0 == makespan([3.0, 1.0, 1.0, 4.0], 4)
+    assert 9.0 == makespan([3.0, 1.0, 1.0, 4.0], 1)

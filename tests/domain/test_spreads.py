@@ -146,6 +146,11 @@ def test_an_arm_without_a_whole_job_shows_no_disagreement():
     assert (5, 0) == (found.whole_job.runs, found.unseen.runs)
 
 
+def on_other_nodes(doc: dict[str, Any]) -> None:
+    for run in runs(doc, stage="speed"):
+        run["node"] = "elsewhere"
+
+
 @pytest.mark.parametrize(("errors", "verdict"), [(2.8, "continue"), (3.3, "promote")])
 def test_a_look_has_its_share_of_the_error_of_a_loss_of_money_too(errors, verdict):
     """At the third of five looks: t(1 - 0.0125) = 2.59, t(1 - 0.00625) = 2.98."""
@@ -153,3 +158,15 @@ def test_a_look_has_its_share_of_the_error_of_a_loss_of_money_too(errors, verdic
     doc = trial(speedup=gain, sd=0.004, learned={**CALM, "sd": 0.004})
 
     assert verdict == judge(doc).verdict
+
+
+def test_blocks_that_agree_with_whole_jobs_show_no_disagreement_and_those_apart_nothing():
+    doc = trial(speedup=1.02, sd=0.01)
+    evidence = read_evidence(doc)
+    agreeing = measured_spreads(evidence.candidates[0], evidence, G5)
+    on_other_nodes(doc)
+    evidence = read_evidence(doc)
+    apart = measured_spreads(evidence.candidates[0], evidence, G5)
+
+    assert (0.0, 1) == (agreeing.unseen.squares, agreeing.unseen.runs)
+    assert (0, 0, 10) == (apart.block.runs, apart.unseen.runs, apart.whole_job.runs)

@@ -35,6 +35,12 @@ def test_the_ends_and_the_middle_are_exact(t, expected):
     assert expected == student.upper_tail(t, 3)
 
 
+def test_the_incomplete_beta_function_is_exact_at_both_ends():
+    ends = [student.incomplete_beta(2, 3, x, 1 - x) for x in (0.0, 1.0, -0.1, 1.1)]
+
+    assert [0.0, 1.0, 0.0, 1.0] == ends
+
+
 @pytest.mark.parametrize("p", [0.0, 1.0, -0.1, math.nan])
 def test_an_impossible_probability_is_an_error(p):
     with pytest.raises(ValueError, match="0 < p < 1"):

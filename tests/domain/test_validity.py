@@ -322,3 +322,12 @@ def test_a_metric_that_is_not_a_number_is_bad_input(good, value):
 
     with pytest.raises(InvalidEvidenceError, match="metric"):
         judge(good)
+
+
+@pytest.mark.parametrize("names", [["baseline"], ["compile", "b"], ["baseline"] * 2])
+def test_arms_are_one_baseline_and_candidates(names):
+    doc = document()
+    doc["arms"] = [{"name": name, "runs": []} for name in names]
+
+    with pytest.raises(InvalidEvidenceError, match="arms"):
+        judge(doc)

@@ -89,6 +89,13 @@ def test_the_combination_is_that_of_two_sources_by_hand():
     assert pytest.approx(shares[1]) == whole.weight
 
 
+def test_several_candidates_share_the_error_of_the_interval():
+    doc = document(metrics=GOOD)
+    one, two = whole_jobs(doc), whole_jobs(doc, candidates=2)
+
+    assert two.interval[0] < one.interval[0] < one.interval[1] < two.interval[1]
+
+
 def test_start_up_that_full_runs_recorded_is_in_the_prediction():
     doc = document(metrics=GOOD)
     without = whole_jobs(copy.deepcopy(doc)).predicted
