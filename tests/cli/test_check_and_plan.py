@@ -112,10 +112,9 @@ def test_the_configuration_to_copy_stands_on_lines_of_its_own(tmp_path, invoke):
 
 def test_a_script_that_already_compiles_saves_against_an_uncompiled_run(tmp_path, invoke):
     file = write_project(tmp_path, LAUNCHED)
-    quiet = [invoke(command, file).stdout for command in ("check", "plan")]
     plain = write_project(tmp_path / "plain")
     (tmp_path / "plain" / "training" / "train.py").write_text(COMPILES)  # stays in the baseline
-    quiet.append(invoke("check", plain).stdout)
+    quiet = [invoke("check", file).stdout, invoke("check", plain).stdout]
     (tmp_path / "training" / "train.py").write_text(COMPILES.replace(")\n", ") # \x1b[31m\n"))
     texts = [" ".join(invoke(command, file).stdout.split()) for command in ("check", "plan")]
     documents = [
@@ -204,6 +203,7 @@ def test_an_error_of_many_files_is_counted(team, invoke):
     result = invoke("check", team)
 
     assert "in 4 files: schedule.run_hours is missing" in result.stdout
+    assert ", 4 files invalid" in result.stdout
     assert 4 == result.stderr.count("schedule.run_hours: is missing")
 
 

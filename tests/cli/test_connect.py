@@ -129,14 +129,6 @@ def test_a_stage_that_cannot_be_used_is_named_with_the_next_step(region, status,
     assert [part for part in said if part not in str(raised.value)] == []
 
 
-def test_a_stack_that_is_being_updated_can_be_used():
-    outputs = {"DataBucket": "data"}
-
-    assert outputs == stack_outputs(
-        cloudformation(outputs=outputs, status="UPDATE_IN_PROGRESS"), "dev"
-    )
-
-
 def test_a_region_that_does_not_exist_is_refused_before_any_call(monkeypatch):
     monkeypatch.delenv("AWS_REGION", raising=False)
     monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east1")

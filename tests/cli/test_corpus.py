@@ -89,15 +89,10 @@ def test_every_error_has_a_line_of_its_own_and_stands_in_the_document(tmp_path, 
     document = json.loads(invoke("check", file, "--json").stdout)
 
     assert (2, "") == (result.exit_code, result.stdout)
-    first, *lines = result.stderr.splitlines()
-    assert f"Error: {file}: 2 errors" == first
-    fields = [one["field"] for one in document["errors"]]
-    assert {"quality.margin", "\x1b[31mred\a"} == set(fields)
-    assert [f"  {field.encode('unicode_escape').decode()}: " for field in fields] == [
-        line[: line.index(": ") + 2] for line in lines
-    ]
+    assert {"quality.margin", "\x1b[31mred\a"} == {one["field"] for one in document["errors"]}
+    assert f"Error: {file}: 2 errors\n" in result.stderr
+    assert "\n  \\x1b[31mred\\x07: " in result.stderr
     assert "(got .nan), line 29. Fix: " in result.stderr
-    assert document["error"] == document["errors"][0]
 
 
 @pytest.mark.parametrize("command", ["plan", "run"])

@@ -138,38 +138,19 @@ def test_a_vpc_in_order_leaves_a_note(invoke, aws, bootstrapped, tmp_path):
     assert "No blockers." in result.stdout
 
 
-def test_what_is_deployed_is_examined_and_not_cdk_json(invoke, aws, bootstrapped, tmp_path):
+def test_what_is_deployed_is_examined_and_not_cdk_json(found, aws, tmp_path):
     vpc = Vpc(aws("ec2"))
     configure(tmp_path, None)
-    deploy(aws, vpc)
-
-    result = invoke("doctor", "--deployment", "--json")
-
-    assert 10 == result.exit_code, result.output
-    assert {"vpc_not_deployed", "vpc_no_route_to_s3", "vpc_group_closed_to_itself",
-            "vpc_no_internet"} == set(severities(result))  # fmt: skip
-
-
-def deploy(aws, vpc):
-    """A stack with the output and the function that the check reads, as botocore knows them."""
-
-    class Stacks:
-        meta = boto3.client("cloudformation", region_name=REGION).meta
-
-        def describe_stacks(self, **request):
-            return cloudformation(outputs={"JobRoles": ROLES}).describe_stacks(**request)
-
-    aws.replaced["cloudformation"] = Stacks()
     settings = {"vpc": {"subnet_ids": [vpc.subnet], "security_group_ids": [vpc.group]}}
+    answer = {"Environment": {"Variables": {"SETTINGS": json.dumps(settings)}}}
+    asked = {"FunctionName": "compilegate-prod-plan-trial"}
     functions = boto3.client("lambda", region_name=REGION)
-    stubber = Stubber(functions)
-    stubber.add_response(
-        "get_function_configuration",
-        {"Environment": {"Variables": {"SETTINGS": json.dumps(settings)}}},
-        {"FunctionName": "compilegate-prod-plan-trial"},
-    )
-    stubber.activate()
-    aws.replaced["lambda"] = functions
+    with Stubber(functions) as stubber:
+        stubber.add_response("get_function_configuration", answer, asked)
+        aws.replaced |= {"cloudformation": cloudformation(outputs={"JobRoles": ROLES})}
+        aws.replaced |= {"lambda": functions}
+
+        assert "vpc_not_deployed" in found("vpc")
 
 
 def test_a_part_that_may_not_be_read_is_named_and_the_others_are_examined(invoke, aws, monkeypatch):

@@ -1,7 +1,6 @@
 """``drain`` at the keyboard: what it says, its exit codes, and which commands it stops."""
 
 import json
-import re
 
 import pytest
 
@@ -31,20 +30,6 @@ def start(aws, execution, job, *, trial):
     jobs = aws.services.jobs
     jobs.add(job, "InProgress", 1000.0)
     jobs.tag(job, {naming.TAG_EXECUTION: arn})
-
-
-def test_with_stop_jobs_everything_ends_and_the_screen_says_what_was_stopped(invoke, stage):
-    result = invoke("drain", "--stop-jobs", "--yes")
-
-    assert 0 == result.exit_code, result.output
-    assert "compilegate-dev is drained" in result.stdout
-    counts = dict(re.findall(r"^  (\w+ \w+): (\d)$", result.stdout, re.MULTILINE))
-    assert {"schedules disabled": "1", "executions stopped": "2", "jobs stopped": "2"} == counts
-    for name in ("lm-0mabc123", "lm-night", "cg-lm-night-p0-r0", "cg-lm-0mabc123-q1a0-r0"):
-        assert f"\n    {name}\n" in result.stdout
-    ended = stage.services.jobs.descriptions.values()
-    assert {"Stopped"} == {one["TrainingJobStatus"] for one in ended}
-    assert [line for line in result.stdout.splitlines() if len(line) > 80] == []
 
 
 def test_a_run_that_trains_is_waited_for_until_the_time_is_up(invoke, stage):

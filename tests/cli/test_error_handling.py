@@ -1,8 +1,6 @@
 """What surrounds every command: help, version, one message per error, no traceback."""
 
 import json
-import re
-from pathlib import Path
 
 import pytest
 import typer
@@ -120,22 +118,6 @@ def test_a_wrong_command_line_is_a_document_wherever_json_stands(command, invoke
         assert "No such option: --no-such-option" in result.stderr
 
 
-@pytest.mark.parametrize(
-    ("words", "problem"),
-    [
-        (("no-such-command", "--json"), "No such command 'no-such-command'."),
-        (("flag", "show", "--json"), "Missing argument 'WORKLOAD'."),
-        (("flag", "--json", "show"), "No such option: --json"),
-        (("judge", "--", "--json"), ""),  # after two dashes it is a name
-    ],
-)
-def test_so_is_a_wrong_command_or_a_missing_argument(words, problem, invoke):
-    result = invoke(*words)
-
-    shown = json.loads(result.stdout)["error"]["problem"] if result.stdout else ""
-    assert (2, problem) == (result.exit_code, shown)
-
-
 @pytest.mark.parametrize("switch", ["option", "variable"])
 def test_debug_shows_the_traceback(switch, invoke, monkeypatch):
     if switch == "variable":
@@ -170,12 +152,3 @@ def test_no_summary_of_a_command_is_cut(group, columns, invoke, monkeypatch):
 
     assert summaries
     assert [line for line in summaries if line.endswith("...") or len(line) > int(columns)] == []
-
-
-def test_every_workload_file_in_the_help_exists(invoke):
-    root = Path(__file__).parents[2]
-    texts = [invoke(*command, "--help").stdout for command in leaves(typer.main.get_command(app))]
-    named = {file for text in texts for file in re.findall(r"\bworkloads/[\w-]+\.yaml", text)}
-
-    assert "workloads/article-bert.yaml" in named
-    assert ["workloads/my-job.yaml"] == [file for file in named if not (root / file).is_file()]

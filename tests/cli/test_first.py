@@ -13,7 +13,7 @@ from compilegate_init.first import causes
 from compilegate_init.first.answer import LONGER, SHORTER, at_length, gain
 from compilegate_init.first.bounded import Cut, Ended
 from compilegate_init.first.seen import Seen
-from compilegate_init.first.written import corrected, margin_for
+from compilegate_init.first.written import corrected
 
 SCRIPT = "import argparse, torch\nfor x, y in loader:\n    loss.backward()\n    optimizer.step()\n"
 # Stands for a Python with torch: leaves what the observer would have seen of the run.
@@ -233,15 +233,6 @@ def test_a_script_that_is_still_compiled_at_its_limit_gets_more_minutes():
     assert why == "compiled: still compiled after 9 s; --minutes gives more"
 
 
-def test_an_error_in_the_midst_of_a_run_as_it_is_is_none_of_the_compilers():
-    steps = run()["steps"][:2]
-    seen = Seen({"steps": steps, "ended": error("ValueError", "x")})
-
-    why = causes.why_no_gain("as it is", seen, left(0), compiled=False)
-
-    assert why == "as it is: ended by an error after 2 steps: ValueError: x (train.py:3)"
-
-
 def test_a_run_without_a_step_says_why_and_leaves_nothing(call, tmp_path):
     result = call(none=run(steps=[], calls=0, ended={"how": "finished"}))
 
@@ -381,14 +372,6 @@ def test_too_few_steady_steps_give_no_gain():
 
     assert short.pace() is None
     assert gain([(Seen(run()), short)], [3600.0]) is None
-
-
-@pytest.mark.parametrize(("reported", "spread", "margin"), [(5000.0, None, 50.0), (0.9, 0.04, 0.08),
-                                                            (0.0, None, 0.01)])  # fmt: skip
-def test_a_margin_follows_the_scale_of_the_metric_or_two_seeds(reported, spread, margin):
-    (one,) = Seen(run(metrics={"eval_loss": reported}, lines=[])).reported()
-
-    assert margin == margin_for(one, spread)
 
 
 def test_what_is_logged_counts_before_what_is_printed():

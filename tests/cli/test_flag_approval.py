@@ -9,7 +9,7 @@ from compilegate.cli.common.outcome import flag_words
 from compilegate.domain import naming
 from compilegate.domain.codec import read
 from compilegate.domain.decision import Decision
-from compilegate.domain.records.trials import WAIT_SECONDS, ApprovalAnswer, FlagOutcome
+from compilegate.domain.records.trials import ApprovalAnswer, FlagOutcome
 from compilegate.usecases.flag.approval import ask_approval, await_approval
 from compilegate.usecases.records import to_json
 from tests.decision_builder import decision_document
@@ -59,21 +59,6 @@ def test_a_persons_answer_is_recorded_and_wakes_the_trial(word, approved, invoke
     assert (True, False, approved) == (
         document["repeated"], document["woken"], document["approved"],
     )  # fmt: skip
-
-
-def test_status_shows_what_waits_until_it_is_answered(invoke, asked, pending):
-    before, document = invoke("status").stdout, asked("status")
-    pending.services.store.put(naming.registration_key("other"), b"{}")
-    other = asked("status", "other")
-    invoke("flag", "approve", "bert-docs", "--reason", "yes", "--yes")
-
-    command = 'compilegate flag approve bert-docs --reason "..." --stage dev'
-    since = f"bert-docs-{TRIAL}: compile, since 2026-09-21 14:13 UTC, until 2026-10-21"
-    assert f"    {command}\n" in before
-    assert since in " ".join(before.split())
-    (waiting,) = document["approvals"]
-    assert (command, WAIT_SECONDS) == (waiting["approve"], waiting["until"] - waiting["asked_at"])
-    assert [[], []] == [other["approvals"], asked("status")["approvals"]]
 
 
 @pytest.mark.parametrize(

@@ -38,17 +38,11 @@ def test_a_person_turns_the_flag_off_and_the_owner_is_notified(error, invoke, pr
     assert entry["to"] == promoted.services.flags.read(FLAG)
     after = json.loads(entry["to"])
     assert (False, "reverted") == (after["enabled"], after["state"])
-    assert "bert-docs: turns the flag off; production trains the baseline" in result.stdout
     assert f"on -> off (reverted), candidate compile, revert by {me}" in result.stdout
     unsent = error and "PermissionError: may not publish"
     assert (unsent is None, unsent) == (document["notified"], document["not_notified_because"])
     assert (f"The owner was not notified ({unsent})." in result.stdout) is bool(unsent)
-    for message in topic.sent:
-        assert f"bert-docs: {me} turned the compiler off: {WHY}\n" in message.text
-        assert ("changed", False, "reverted") == (
-            message.kind, message.flag["enabled"], message.flag["state"],
-        )  # fmt: skip
-    assert (0 if error else 2) == len(topic.sent)
+    assert ([] if error else ["changed"] * 2) == [one.kind for one in topic.sent]
 
 
 def test_the_page_of_the_trial_says_who_turned_its_candidate_off(invoke, promoted, monkeypatch):

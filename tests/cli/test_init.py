@@ -300,22 +300,6 @@ def test_what_stands_beside_a_value(default, why, written, tmp_path):
     assert "It imports" not in written(scripts.PICTURES)["shown"]
 
 
-def test_what_a_person_says_is_written_and_priced(code, invoke):
-    for name, *options in (
-        ("short",), ("stopped", "--run-hours", 400),
-        ("long", "--run-hours", 20, "--runs-per-week", 5, "--instance-type", "ml.g5.12xlarge"),
-    ):  # fmt: skip
-        invoke("init", code / "hf_trainer.py", "--name", name, "-y", *options)
-    short, stopped, long = (
-        load_yaml(Path(f"{name}.yaml")) for name in ("short", "stopped", "long")
-    )
-
-    assert (40, 672) == tuple(one["training"]["max_runtime_hours"] for one in (long, stopped))
-    assert {"runs_per_week": 5, "run_hours": 20} == long["schedule"]
-    assert long["policy"]["max_trial_usd"] > 20 * short["policy"]["max_trial_usd"]
-    assert re.search(r"expected to cost \$\d+\.\d\d;", Path("short.yaml").read_text())
-
-
 def test_on_a_terminal_what_no_script_says_is_asked_until_it_is_right(code, invoke, monkeypatch):
     monkeypatch.setattr("compilegate_init.command.is_interactive", lambda: True)
     answers = ("p4d", "foo", "", "-1", "700", "2", "-5", "many", "1,000", "0", "0.01")

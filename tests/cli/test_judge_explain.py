@@ -61,29 +61,6 @@ def test_the_speed_gates_bound_recomputes_from_the_blocks_shown(metrics, explain
     )
 
 
-@pytest.mark.parametrize(
-    ("evidence", "held"),
-    [(trial(), True), (document(metrics=GOOD), True), (document(metrics=NOISY), False)],
-)
-def test_the_quality_test_recomputes_from_the_terms_shown(evidence, held, explained):
-    answer = explained(evidence)
-    reference = item(answer, "where the baseline stands")
-    test = item(answer, "chance of this at a loss of the margin")
-    seen, level = test["inputs"], item(answer, "error of this look")["value"]
-    spread = item(answer, "spread from run to run")
-
-    assert reference["value"] == reference["inputs"]["mean(B)"]
-    assert spread["value"] == pytest.approx(
-        math.sqrt(max(spread["inputs"]["pooled"], spread["inputs"]["own"]))
-    )
-    t = (seen["D"] + seen["margin"]) / seen["se"]
-    assert test["value"] == pytest.approx(stats.t.sf(t, seen["df"]))
-    assert held == (test["value"] <= level)
-    low = item(answer, "worst difference that is left")["value"]
-    assert held == (low > -seen["margin"])
-    assert answer["decision"]["quality"]["estimate"] == item(answer, "difference")["value"]
-
-
 def test_the_error_of_full_runs_recomputes_from_the_faults_that_the_check_missed(explained):
     answer = explained(examined(FIRST, LAST))
     rho, spent = (

@@ -66,14 +66,6 @@ def test_the_exit_code_is_of_what_was_chosen(words, code, invoke, stage):
     assert code == invoke("list", *words).exit_code
 
 
-def test_columns_are_those_that_are_asked_for_or_what_the_order_is_by(invoke, stage):
-    asked = invoke("list", "--columns", "workload, image,stale").stdout
-    sorted_by = invoke("list", "--sort", "trial_usd").stdout
-
-    assert "workload  image  stale" in asked
-    assert "trials" in next(one for one in sorted_by.splitlines() if one.startswith("workload"))
-
-
 @pytest.mark.parametrize(
     ("words", "field"),
     [

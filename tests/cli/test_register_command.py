@@ -36,21 +36,6 @@ def test_a_script_that_compiles_itself_trains_uncompiled_until_a_promotion(shown
     assert "already compiles" not in again  # unchanged
 
 
-def test_a_folder_goes_on_past_a_wrong_file_and_says_so(invoke, aws, file):
-    folder = many(file, 4)
-    (folder / "job-001.yaml").write_text(
-        file.read_text().replace("bert-docs", "wrong").replace("cron(0 3 * * ? *)", "0 3 * * *")
-    )
-
-    result = invoke("register", folder)
-
-    assert 2 == result.exit_code
-    assert "schedule.cron: is a cron line of Unix" in result.stderr
-    assert "write six fields in cron()" in result.stderr
-    assert "4 workloads: 3 new, 1 failed." in result.stdout
-    assert {"bert-docs", "job-0", "job-2"} == set(aws.production.schedules.expressions)
-
-
 # What is changed in a second file beside the registered one, the arguments, and what is said.
 REFUSED = {
     "the same name twice": (

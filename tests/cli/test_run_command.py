@@ -12,7 +12,6 @@ from botocore.exceptions import ClientError
 
 from compilegate.adapters.state_machines import ExecutionState
 from compilegate.cli.common.outcome import full_run_words
-from compilegate.domain import naming
 from compilegate_localcloud.emulator.limits import Limits
 from tests.cli.project import write_compiling, write_project
 from tests.cli.trial_script import decided, executions
@@ -29,15 +28,8 @@ def test_a_script_that_already_compiles_is_named_with_its_trial(tmp_path, invoke
 
     place = {"script": "train.py", "line": 2, "source": "model = torch.compile(model)"}
     assert place == document["script_compiles"]
-    plan = json.loads(
-        aws.services.store.get(naming.record_key("bert-docs", document["trial"], "plan"))
-    )
-    assert place == plan["script_compiles"]
-    assert "as it runs today, its own compiling off" == plan["arms"][0]["label"]
-    pages = [Path(document["report"]).with_suffix(end).read_text() for end in (".html", ".md")]
-    said = "train.py already compiles (line 2: model = torch.compile(model)"
-    assert all(said in " ".join(page.split()) for page in (text, *pages))
-    assert all("against an uncompiled run" in page for page in pages)
+    assert "train.py already compiles (line 2: model = torch.compile(model)" in text
+    assert "against an uncompiled run" in Path(document["report"]).read_text()
 
 
 def two_projects(folder):
@@ -54,29 +46,6 @@ def test_of_several_the_worst_exit_code_and_a_list_of_outcomes(tmp_path, invoke,
     outcomes = json.loads(result.stdout)
     assert ["promote", "inconclusive"] == [outcome["verdict"] for outcome in outcomes]
     assert 11 == result.exit_code
-
-
-def test_one_that_cannot_start_is_named_and_the_others_go_on(tmp_path, invoke, aws):
-    def start(payload):
-        if payload["workload"] == "two":
-            raise ValueError("refused")
-        decided(aws, payload, metrics=GOOD)
-
-    executions(aws).on_start = start
-    one, two = two_projects(tmp_path)
-    wrong = write_project(tmp_path / "c", ("model:", "no_model:"))
-
-    result = invoke("run", wrong, one, two, "--json")
-
-    outcome, *not_started = json.loads(result.stdout)
-    assert (1, "promote") == (result.exit_code, outcome["verdict"])
-    assert [(str(wrong), None, "bad_input"), (str(two), "two", "unexpected")] == [
-        (entry["file"], entry["workload"], entry["error"]["kind"]) for entry in not_started
-    ]
-    assert {"not_started"} == {entry["verdict"] for entry in not_started}
-    assert all(f"{file} was not started" in result.stderr for file in (wrong, two))
-    assert {} == executions(aws).stopped
-    assert 2 == invoke("run", wrong, one).exit_code
 
 
 def test_of_files_that_name_the_same_workload_none_is_started(tmp_path, invoke, aws):

@@ -27,15 +27,6 @@ def checkout(tmp_path, monkeypatch):
     return folder
 
 
-def test_from_another_folder_the_command_goes_there_and_sets_up_what_is_missing(checkout, invoke):
-    (checkout / PYTHON.parts[0]).unlink()
-
-    result = invoke("run", checkout / "workloads" / "demo-lm.yaml")
-
-    (command,) = set(COMMAND.findall(result.stderr))
-    assert command.startswith(f"cd {checkout} && make setup && .venv-training/")
-
-
 @pytest.mark.parametrize("file", sorted((ROOT / "workloads").glob("*.yaml")), ids=lambda f: f.stem)
 def test_a_shipped_workload_is_checked_before_its_data_is_there(file, checkout, invoke):
     checked, planned = (

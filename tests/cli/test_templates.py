@@ -67,6 +67,9 @@ def test_the_text_of_a_template_is_the_text_of_the_screen(folder, capsys):
     assert SCREEN == capsys.readouterr().out
 
 
+EVERY = [*TEMPLATES.glob("*"), *ROOT.glob("distributions/*/compilegate_*/templates/*")]
+
+
 @pytest.mark.parametrize(
     "text",
     ["{{ nothing }}", "% if nothing\n% endif", "{{ document.nothing }}", "{{ 1 | nothing }}"],
@@ -76,9 +79,6 @@ def test_a_name_that_is_not_there_is_an_error(folder, text):
 
     with pytest.raises(TemplateError):
         show("wrong", [])
-
-
-EVERY = [*TEMPLATES.glob("*"), *ROOT.glob("distributions/*/compilegate_*/templates/*")]
 
 
 @pytest.mark.parametrize("path", sorted(EVERY), ids=lambda path: path.name)

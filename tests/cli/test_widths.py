@@ -1,20 +1,13 @@
 """Every screen at 40 and at 80 columns: no broken word, no line that could have been shorter."""
 
-import io
-import json
 import re
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 
 from compilegate.cli.common.outcome import Outcome
-from compilegate.cli.common.output import moves
 from compilegate.cli.run import show_outcome
 from compilegate_facts.topics import TOPICS
-from compilegate_judge.command import judged
-from tests.cli.test_screen import Terminal
 
 ROOT = Path(__file__).parents[2]
 WIDE = 400
@@ -112,32 +105,3 @@ def test_a_pipe_has_colour_only_where_it_is_asked_for(variables, invoke, monkeyp
     assert forced or "\x1b" not in output
     assert (forced and "NO_COLOR" not in variables) == bool(colours)
     assert not re.search(r"\x1b\[[\d?]*[A-KlhJ]", output)  # nothing moves
-
-
-def test_what_moves_needs_a_terminal_even_where_colour_is_forced(monkeypatch):
-    monkeypatch.setenv("FORCE_COLOR", "1")
-
-    assert not moves(Console(file=io.StringIO()))
-    assert moves(Console(file=Terminal()))
-    monkeypatch.setenv("TERM", "dumb")
-    assert not moves(Console(file=Terminal()))
-
-
-def test_where_the_time_goes_fits_80_columns_whatever_a_kernel_is_called(monkeypatch, capsys):
-    monkeypatch.setenv("COLUMNS", "80")
-    shares = {"baseline_seconds": 0.00567, "candidate_seconds": 0.0014, "seconds": -0.00427}
-    differences = [
-        {"kernel_class": name, "kernel": kernel, "share": 0.25, **shares}
-        for name, kernel in (("idle", None), ("pointwise", "CompiledFxGraph" + "f" * 60))
-    ]
-    decision = judged(json.loads((ROOT / "docs/examples/evidence.json").read_text()))
-    shown = Outcome("bert-docs", "0mabc123", decision.to_dict("/flag"), "A headline", None, None)
-    where = {"candidate": "compile", "differences": differences}
-
-    show_outcome(replace(shown, where_time_goes=where))
-
-    lines = capsys.readouterr().out.splitlines()
-    (head,) = [at for at, text in enumerate(lines) if "Time per step" in text]
-    assert ["idle", "pointwise"] == [text.split()[0] for text in lines[head + 1 : head + 3]]
-    assert lines[head + 2].endswith("ff…")
-    assert max(map(len, lines)) <= 80

@@ -23,7 +23,7 @@ CONSTANTS = "tests/domain/test_constants.py"
 #   `executions` and `patches` test_state_language_*.py, of `sagemaker_task`
 #   test_state_machine_training.py; of `expressions` tests/asl/test_agreement.py.
 # - what exports to trackers: of `mlflow_runs` and `wandb_runs` tests/exports/test_read_back.py, of
-#   `command` tests/packages/test_exports_wheel.py.
+#   `command` tests/cli/test_export.py.
 PACKAGES = {
     "compilegate/domain/judging": ("tests/domain", 0.95),
     "compilegate/domain/planning": ("tests/domain", 0.9),

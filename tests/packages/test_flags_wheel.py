@@ -13,10 +13,8 @@ from tests.packages.conftest import (
     ROOT,
     environment,
     files_of,
-    install,
     interpreter,
     run,
-    succeeded,
     wheel,
 )
 
@@ -80,15 +78,3 @@ def test_nothing_of_it_is_newer_than_the_oldest_python(wheels: Path, tmp_path: P
     shutil.unpack_archive(wheel(wheels, "compilegate_flags"), tmp_path, "zip")
     for file in tmp_path.rglob("*.py"):
         ast.parse(file.read_text(), feature_version=(3, 9))
-
-
-def test_the_rest_beside_it_reads_the_same(wheels: Path, tmp_path: Path) -> None:
-    """Whichever comes first; its extra brings what it asks with."""
-    installed = environment(tmp_path / "venv", "3.11", wheels, "compilegate-flags[boto3]")
-    succeeded(installed, "-W", "error", "-c", READ, folder=tmp_path)
-    install(installed, wheels, "compilegate")
-
-    succeeded(installed, "-c", READ, folder=tmp_path)
-    assert "compilegate" in succeeded(
-        installed.with_name("compilegate"), "--version", folder=tmp_path
-    )

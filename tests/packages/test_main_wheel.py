@@ -53,12 +53,6 @@ def compilegate(wheels: Path, tmp_path_factory: pytest.TempPathFactory) -> Insta
     return Installed(python, tmp_path_factory.mktemp("user"))
 
 
-def test_none_installs_a_package_of_a_general_name(wheels: Path) -> None:
-    files = {name for wheel in wheels.glob("*.whl") for name in files_of(wheel)}
-
-    assert {"compilegate", *PRODUCTS} == {name.partition("/")[0] for name in files}
-
-
 @pytest.mark.parametrize("name", PRODUCTS)
 def test_a_product_carries_its_package_and_no_test(wheels: Path, name: str) -> None:
     home = DISTRIBUTIONS / name.removeprefix("compilegate_")

@@ -26,14 +26,12 @@ from compilegate.domain.request.build import (
     speed_request,
 )
 from compilegate.domain.workload.model import Workload
-from compilegate.flags import training_job_request
 from compilegate_localcloud.lifecycle import LocalCloud
 from compilegate_localcloud.places import REPOSITORY, Places
 from distributions.localcloud.tests.conftest import FAST
 from distributions.localcloud.tests.helpers import BUCKET, ROLE, Trainer
 from tests.domain.test_request import arm
 from tests.domain.workload_builder import SOUND, change
-from tests.flags.ssm import promoted
 from tests.toolkit.releases import RELEASES, folder_of
 
 pytestmark = [pytest.mark.e2e, pytest.mark.training]
@@ -112,27 +110,17 @@ def production(of: Any) -> dict[str, Any]:
     return production_request(workload(), of, job, CONTEXT)
 
 
-def team_job() -> dict[str, Any]:
-    given = full(arm=BASELINE)
-    client = promoted(batch_size=48, hyperparameters={"prompt": NASTY["prompt"]})
-    program = {"sagemaker_program": '"launch.py"', "script": '"trains.py"'}
-    own = {**given["HyperParameters"], **program, "full_run_samples": "6", "seed": "3"}
-    return training_job_request("bert-docs", {**given, "HyperParameters": own}, client=client)
-
-
 KINDS: dict[str, Callable[[], dict[str, Any]]] = {
     "quality": full,
     "isolated": lambda: quality_request(
         workload(), COMPILE, run="q0b17", replicate=0, seed=17, context=ISOLATED
     ),
     "speed": lambda: short(BASELINE, COMPILE),
-    "own nodes": lambda: short(COMPILE),
     "launch.py": lambda: full(
         training__entry_point="launch.py", training__hyperparameters=LAUNCHED, arm=BASELINE
     ),
     "production": lambda: production(BASELINE),
     "canary": lambda: production(COMPILE),
-    "team job": team_job,
     "torchrun": lambda: full(arm=arm(image=IMAGE, distribution="torch_distributed")),
 }
 
@@ -218,12 +206,9 @@ def test_a_whole_run_gets_what_the_workload_and_the_arm_say(ran: dict[str, Ran],
             assert variables[name] == value
 
 
-@pytest.mark.parametrize(("kind", "arms"), [("speed", 2), ("own nodes", 1)])
-def test_every_segment_of_a_speed_job_gets_its_arm(
-    ran: dict[str, Ran], kind: str, arms: int
-) -> None:
-    one = ran[kind]
-    for index in range(arms):
+def test_every_segment_of_a_speed_job_gets_its_arm(ran: dict[str, Ran]) -> None:
+    one = ran["speed"]
+    for index in range(2):
         text = json.loads(one.request["HyperParameters"][f"arm_{index}"])
         segment = decoded_document(text)
         words = one.words(f"evidence/block-0/{segment['name']}/shown.json")
@@ -244,13 +229,6 @@ def test_the_launcher_passes_on_any_text_under_its_every_option(ran: dict[str, R
     assert summary["metrics"] == {"eval_loss": 0.25}
     assert summary["finished"] is True
     assert "ran" not in one.shown()["folder"]
-
-
-def test_a_team_s_job_gets_the_flag_s_hyperparameters(ran: dict[str, Ran]) -> None:
-    arguments = ran["team job"].shown()["arguments"]
-
-    assert arguments[arguments.index("--prompt") + 1] == NASTY["prompt"]
-    assert arguments[arguments.index("--batch_size") + 1] == "48"
 
 
 def test_torchrun_starts_the_script_on_one_node(
