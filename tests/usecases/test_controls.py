@@ -68,8 +68,6 @@ def test_a_control_takes_part_in_three_blocks_and_in_no_full_run(services: Any) 
 CONTROL = "managed-native"
 BROKEN = {
     "nothing": None,
-    "no tarball": b"not a tarball",
-    "no block": tarball({}),
     "a broken summary": tarball({f"evidence/block-0/{CONTROL}/summary.json": b"{"}),
     "another block's": speed_output(range(1, 2), speedup=1.0, arms=[CONTROL]),
     "another arm's": speed_output(range(1), speedup=9.0, arms=["managed"]),

@@ -21,15 +21,6 @@ from tests.usecases.flag_changes import FLAG, FLAGS, WORKLOAD, assert_sound, fla
 from tests.usecases.interleaving import Move, every_run, run
 
 NOW = fakes.FixedClock().now()
-# What stood before each kind of change, so that it has something to change.
-BEFORE_IT: dict[str, Sequence[str]] = {
-    "enable": (), "disable": ("enable",), "revert": ("enable", "human set"),
-    "permanent": ("enable",), "stale": ("enable",), "human set": ("enable",),
-    "human revert": ("enable",), "late revert": ("enable", "permanent"),
-    "late permanent": ("enable",), "late stale": ("enable", "permanent"),
-    "other enable": ("enable",),
-}  # fmt: skip
-assert set(BEFORE_IT) == set(FLAGS)
 
 
 def world(before: Sequence[str] = ()) -> Services:
@@ -91,13 +82,6 @@ def test_two_writers_at_once_in_every_order(name: str, decided_at: int) -> None:
         orders += 1
 
     assert orders >= FEWEST_ORDERS
-
-
-def test_the_same_step_run_twice_at_once_is_one_change() -> None:
-    change = flag_change("enable")
-    for services, done in every_run(world, [writer(change), writer(change)]):
-        assert_sound(services)
-        assert 1 == len(history(services)), done.moves
 
 
 @pytest.mark.slow

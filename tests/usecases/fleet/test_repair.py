@@ -75,16 +75,6 @@ def never_compared(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(RowRepair, "_is_compared_today", lambda *_: False)
 
 
-def test_a_row_that_lags_is_folded_anew_and_counted() -> None:
-    of = cloud()
-    assert SOUND == check(of)
-
-    lost(of, decided("t9", of.clock.now(), spent_usd=2.0))
-
-    assert [REPAIRED, SOUND] == [check(of), check(of)]
-    assert 2_000_000 == of.fleet.rows().read[0].trials.micro_usd
-
-
 def test_a_row_that_is_not_there_is_built() -> None:
     of = cloud()
     ran(of, "b", NOW - 3600, "compile")

@@ -158,20 +158,18 @@ TRAINS_ON = f"compile trains on 1 of {SOUND.training.instance_type}"
     ("job", "counts", "arm", "reason"),
     [
         ({}, True, "compile", ""),
-        ({"tags": {naming.TAG_DEPLOYMENT: "prod"}}, True, "compile", ""),
         ({"leaves": summary_tar(finished=False, reason="out of disk")}, True, "compile", "disk"),
         ({"leaves": None, **CRASH}, True, "compile", OUT_OF_MEMORY),
         ({"leaves": None}, False, "compile", "no evidence"),
         ({"tags": {naming.TAG_ARM: None}}, False, "unknown", naming.TAG_ARM),
         ({"machines": {"InstanceType": P5}}, False, "compile",
          f"it trained on 1 of {P5}, and {TRAINS_ON}"),
-        ({"machines": {"InstanceCount": 2}}, False, "compile", TRAINS_ON),
         ({"machines": {"InstanceType": P5}, **CRASH}, False, "compile", TRAINS_ON),
         ({"status": "Failed", "FailureReason": CAPACITY}, False, "compile", ""),
     ],
     ids=[
-        "as asked", "names this deployment", "did not finish", "crash", "no evidence", "no arm",
-        "other type", "other count", "crash elsewhere", "no capacity",
+        "as asked", "did not finish", "crash", "no evidence", "no arm", "other type",
+        "crash elsewhere", "no capacity",
     ],
 )  # fmt: skip
 def test_a_team_run_counts_where_it_shows_something_of_its_arm(
