@@ -50,8 +50,6 @@ def code(tmp_path):
     folder = tmp_path / "src"
     shutil.copytree(SCRIPTS / "init", folder)
     shutil.copytree(STAND_IN, folder / "lightning")
-    (folder / "pictures").mkdir()
-    (folder / "pictures" / "names.txt").write_text("a\n")
     return folder
 
 

@@ -25,6 +25,8 @@ def words(text, *, kind="auto", **more):
          "--seed 5 --batch_size 8 --learning_rate 0.1"),
         ("plain", "--seed 5 --argument_style equals --n 3", "--seed=5 --n=3"),
         ("plain", "--seed 5 --argument_style hydra --opt.n 3", "seed=5 opt.n=3"),
+        ("plain", '--seed 5 --precision bf16 --argument_names {"precision":"dtype"} '
+         '--precision_names {"bf16":"bfloat16"}', "--seed 5 --dtype bfloat16"),
         ("plain", "--seed 5 --flags cpu,quiet --cpu true --quiet False", "--seed 5 --cpu"),
         ("plain", "--seed 5 --positional base64:Zml0ICdhIGIn --ab 3", "fit 'a b' --seed 5 --ab 3"),
         ("trainer", "--seed 5 --batch_size 8 --output_dir o --precision bf16 --do_train True",

@@ -143,9 +143,8 @@ def test_a_segment_ends_with_its_last_step(steps):
 
 
 @pytest.mark.training
-@pytest.mark.parametrize("how", ["autograd", "new_optimizer"])
-def test_the_losses_of_all_steps_are_seen_however_they_go_backward(jobs, how):
-    done = jobs.run("launch.py", **BARE, how=how)
+def test_the_losses_of_all_steps_are_seen_however_they_go_backward(jobs):
+    done = jobs.run("launch.py", **BARE, how="autograd")
 
     assert 0 == done.status, done.output
     assert 6 == len(done.steps())

@@ -10,12 +10,6 @@ import pytest
 from tests.training.jobs import PYTHON, TRAINING
 
 pytestmark = [pytest.mark.training, pytest.mark.slow, pytest.mark.timeout(600)]
-# By script: its kind of parser, one of its options, samples of its loader, a metric that it logs.
-SEEN = {
-    "images": ("argparse.ArgumentParser", "data-dir", 64, None),
-    "loop": (None, None, 96, None),
-    "hf_trainer": ("transformers.HfArgumentParser", "per_device_train_batch_size", 64, "eval_loss"),
-}
 
 
 def observed(code, script, *words, **settings):
@@ -27,23 +21,29 @@ def observed(code, script, *words, **settings):
     return json.loads(out.read_text())
 
 
-@pytest.mark.parametrize("name", SEEN)
-def test_what_a_script_does_is_seen(name, code):
-    reader, option, samples, metric = SEEN[name]
-    words = ("--do_eval",) if name == "hf_trainer" else ()
-    seen = observed(code, f"{name}.py", *words)
+def test_what_a_compiled_script_does_is_seen(code):
+    seen = observed(code, "accelerate_loop.py", compiler="torch_compile")
 
-    # accelerate asks for a batch ahead.
-    assert len(seen["steps"]) in (6, 7), seen["ended"]
+    assert len(seen["steps"]) in (6, 7), seen["ended"]  # accelerate asks for a batch ahead
     assert "torch" == seen["packages"]["torch"][0]
-    parsers = seen.get("parsers") or []
-    assert reader == (parsers[0]["reader"] if parsers else None)
-    assert option is None or option in [one["name"] for one in parsers[0]["options"]]
-    assert samples == (seen["loader"] or {}).get("samples")
-    assert metric is None or metric in seen["metrics"]
-    assert ["float32"] == seen["weights"]
+    (parser,) = seen["parsers"]
+    assert "argparse.ArgumentParser" == parser["reader"]
+    assert "max_train_steps" in [one["name"] for one in parser["options"]]
+    assert (64, ["float32"]) == (seen["loader"]["samples"], seen["weights"])
     assert seen["initial_weights"]
     assert len(seen["shapes"][0][1])
+    assert (True, False) == (seen["steps"][0]["compiled"], seen["steps"][-1]["compiled"])
+    assert seen["compiler"]["graphs"] > 0
+
+
+def test_what_a_trainers_script_does_is_seen(code):
+    seen = observed(code, "hf_trainer.py", "--do_eval")
+
+    assert len(seen["steps"]) in (6, 7), seen["ended"]
+    assert "transformers.HfArgumentParser" == seen["parsers"][0]["reader"]
+    names = [one["name"] for one in seen["parsers"][0]["options"]]
+    assert "per_device_train_batch_size" in names
+    assert (16, True) == (seen["loader"]["samples"], "eval_loss" in seen["metrics"])
 
 
 def test_a_script_without_a_loader_has_a_few_seconds_to_report(code):
@@ -55,25 +55,15 @@ def test_a_script_without_a_loader_has_a_few_seconds_to_report(code):
     assert seen["lines"][-1][0] >= 3
 
 
-@pytest.mark.parametrize(("backward", "steps"), [(".backward()", 6), ("", 0)])
-def test_a_script_without_an_optimizer_trains_by_hand_or_is_not_waited_for(code, backward, steps):
+def test_a_script_without_an_optimizer_trains_by_hand(code):
     (code / "own.py").write_text(
         "import torch\nmodel = torch.nn.Linear(2, 1)\nwhile True:\n"
-        f"    model(torch.ones(4, 2)).sum(){backward}\n"
+        "    model(torch.ones(4, 2)).sum().backward()\n"
     )
     seen = observed(code, "own.py")
 
     assert ("enough", True) == (seen["ended"]["how"], seen["calls"] > 0)
-    assert len(seen["steps"]) >= steps
-    assert bool(seen["steps"]) == bool(steps)
-
-
-def test_a_compiled_run_says_which_steps_compiled(code):
-    seen = observed(code, "images.py", compiler="torch_compile")
-
-    assert seen["steps"][0]["compiled"]
-    assert not seen["steps"][-1]["compiled"]
-    assert seen["compiler"]["graphs"] > 0
+    assert len(seen["steps"]) >= 6
 
 
 def test_an_error_is_kept_with_its_place(code):
@@ -101,6 +91,5 @@ def test_an_error_of_the_compiler_names_the_line_that_it_has_read(code):
         "    optimizer.step()\n"
     )
 
-    assert observed(code, "typed.py")["ended"]["how"] == "finished"
     ended = observed(code, "typed.py", compiler="torch_compile")["ended"]
     assert ("error", "typed.py:7", True) == (ended["how"], ended["at"], ended["by_compiler"]), ended

@@ -24,12 +24,8 @@ for step in range(6):
     time.sleep(args.pause)
     outputs = model(rows) if args.model == "linear" else rows @ model.weight.T
     loss = ((outputs - rows.sum(1, keepdim=True)) ** 2).mean()
-    if step > 2 and args.stop == "nan":
-        loss = loss * float("nan")
-    elif step > 2 and args.stop:
+    if step > 2 and args.stop:
         raise SystemExit(args.stop)
-    if args.how == "new_optimizer" and step == 3:
-        optimizer = torch.optim.Adam(model.parameters())
     if args.how == "autograd":
         torch.autograd.backward([loss])
     else:

@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 parser = argparse.ArgumentParser()
-parser.add_argument("--how", default="backend")
+parser.add_argument("--how")
 args = parser.parse_args()
 
 model = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 1))
@@ -19,14 +19,10 @@ def loss_of(rows):
 
 
 called = model
-if args.how == "backend":
-    called = torch.compile(model, backend="eager")
-elif args.how == "options":
-    called = torch.compile(model, options={"max_autotune": False})
-elif args.how == "method":
+if args.how == "method":
     model.forward = torch.compile(model.forward, backend="eager")
-elif args.how == "function":
-    loss_of = torch.compile(loss_of, backend="eager")
+elif args.how == "in_place":
+    model.compile(backend="eager")
 elif args.how == "library":  # the model cannot be compiled, and something else is
     model.forward = torch._dynamo.disable(model.forward)
     compiled_by_a_library = torch.compile(nn.functional.silu)

@@ -278,7 +278,8 @@ def leave_compiling_to_the_arm(torch, compiler, models, source):
             if not compiler.compiles_modules:
                 write_line(LEFT_OUT)
                 return
-            self.__dict__[IMMEDIATE] = compiler.compiled(self._call_impl)
+            alone = _function_of_its_own(self._call_impl, self, len(models.models))
+            self.__dict__[IMMEDIATE] = compiler.compiled(alone, self)
 
         torch.nn.Module.compile = compile_in_place
 
