@@ -64,6 +64,7 @@ def test_a_decision_that_does_not_say_what_to_do_with_the_flag_keeps_it(services
     event = record(decide(services, "promote", "enable"), services, flag=None)
 
     assert {"changed": False, "enabled": False} == applied(event, services)
+    assert "off" == load(services, "flag")["state"]
 
 
 DAMAGED = [{"speedup": {"estimate": None}}, {"reasons": None}, {"judge_version": None}, {"arms": 7}]

@@ -92,6 +92,27 @@ def test_a_machine_overrules_a_person_by_newer_evidence_or_a_regression_and_says
     assert json.loads(services.flags.read(FLAG)) == json.loads(entries[-1]["to"])
 
 
+@pytest.mark.parametrize(
+    ("between", "kind"),
+    [
+        (["other enable"], "late revert"),
+        (["disable", "enable"], "late permanent"),
+        (["disable", "enable"], "late stale"),
+    ],
+)
+def test_what_follows_from_one_candidate_is_not_done_to_its_successor(
+    between: list[str], kind: str, services: Any
+) -> None:
+    for number, earlier in enumerate(["enable", *between]):
+        make(services, earlier, change_id=str(number))
+    stood = latest_flag(WORKLOAD, services)
+
+    made = make(services, kind)
+
+    assert (False, *stood) == (made.changed, made.flag, made.version)
+    assert made.superseded_by is not None
+
+
 def test_a_change_made_while_a_repair_reads_the_parameter_is_not_undone_for_a_moment(
     services: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
