@@ -3,8 +3,6 @@
 import json
 import re
 
-from tests.stacks.template import lint_template
-
 VARIABLE = re.compile(r"\$([a-z_]+)\b(?!\()")
 
 
@@ -38,11 +36,6 @@ def edges(state):
     names = [state.get("Next"), state.get("Default")]
     names += [item["Next"] for item in (*state.get("Choices", ()), *state.get("Catch", ()))]
     return [name for name in names if name]
-
-
-def before(machine, target):
-    """Names of the states from which ``target`` comes next."""
-    return {name for name, state in machine["States"].items() if target in edges(state)}
 
 
 def called(state):
@@ -97,16 +90,3 @@ def assigned_on_every_path(machine, target, variable):
             if variable not in catcher.get("Assign", ())
         ]
     return True
-
-
-def lint(document):
-    """What cfn-lint finds wrong with a definition."""
-    machine = {
-        "Type": "AWS::StepFunctions::StateMachine",
-        "Properties": {
-            "RoleArn": "arn:aws:iam::123456789012:role/r",
-            "DefinitionString": json.dumps(document),
-        },
-    }
-    template = json.dumps({"Resources": {"Machine": machine}})
-    return [str(match) for match in lint_template(template)]

@@ -1,6 +1,5 @@
 """What holds for every state machine as a document: edges, retries, payloads, variables."""
 
-import json
 from pathlib import Path
 
 import pytest
@@ -17,7 +16,6 @@ from tests.stacks.asl import (
     catchers,
     edges,
     leaves,
-    lint,
     machines,
     reachable,
     reads,
@@ -132,23 +130,3 @@ def test_variables_are_assigned_on_every_path_before_they_are_read(definition):
         for name, state in machine["States"].items():
             for variable in reads(state) - outer:
                 assert assigned_on_every_path(machine, name, variable), (name, variable)
-
-
-def with_numbers(definition):
-    """cfn-lint takes numbers only where JSONata allows an expression as well."""
-    document = json.loads(json.dumps(definition))
-    for state in build(document).values():
-        for field in {"TimeoutSeconds", "MaxConcurrency"} & set(state):
-            state[field] = 1
-    return document
-
-
-def test_the_definition_is_valid_amazon_states_language(definition):
-    assert [] == lint(with_numbers(definition))
-
-
-def test_the_check_of_the_language_finds_a_seeded_fault():
-    document = with_numbers(DEFINITIONS[EVALUATE])
-    document["States"]["Notify"]["Reesource"] = "$.x"
-
-    assert any("Reesource" in message for message in lint(document))

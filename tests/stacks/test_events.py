@@ -9,8 +9,6 @@ import pytest
 from compilegate.domain import naming
 from compilegate.domain.arithmetic import FLAG_PROBLEMS, NAMESPACE, ROWS_REPAIRED, STAGE
 from compilegate.domain.naming import LIVE
-from compilegate.domain.wording import sentences
-from compilegate_checkup.rules import FILE
 from tests.stacks.template import refusals
 
 # Called by EventBridge, which does not wait for an answer.
@@ -221,11 +219,3 @@ def test_the_operating_page_has_a_row_for_every_alarm_that_says_what_it_means(te
 
     assert sorted(alarms(template) | alarms(changed)) == sorted(names)
     assert all(row[1] for row in rows)
-
-
-def test_the_operating_page_explains_vpc_rules_and_what_a_removal_leaves():
-    elsewhere = {"vpc_subnet_missing", "vpc_group_missing", "vpc_several", "vpc_not_deployed"}
-    network = {code for code in sentences(FILE) if code.startswith("vpc_")} - elsewhere
-
-    assert [] == [code for code in sorted(network) if f"`{code}`" not in PAGE]
-    assert all(word in PAGE for word in ("DataBucket", "LedgerTable", "schedule-key-deletion"))

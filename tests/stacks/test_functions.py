@@ -11,7 +11,6 @@ from lambdas import handlers
 from stacks.assets import stage_bundle
 from stacks.functions import STEPS
 from stacks.states import LAMBDA_SECONDS
-from tests.stacks.conftest import VPC
 from tests.stacks.template import REGION, load
 from tools.step import function_name
 
@@ -64,15 +63,6 @@ def test_the_environment_is_what_the_wiring_reads(template):
         assert VARIABLES | ({"TOPIC_ARN"} if publishes else set()) == set(variables)
         assert "prod" == variables["STAGE"]
         assert REGION == json.loads(variables["SETTINGS"])["region"]
-
-
-def test_the_deployed_vpc_is_read_from_a_function_by_its_name(changed):
-    """`compilegate doctor --deployment` asks for it by this name."""
-    _, function = changed.function("plan_trial")
-
-    assert "compilegate-prod-plan-trial" == function["Properties"]["FunctionName"]
-    variables = function["Properties"]["Environment"]["Variables"]
-    assert VPC == json.loads(variables["SETTINGS"])["vpc"]
 
 
 def versions(template):

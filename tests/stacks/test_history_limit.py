@@ -6,19 +6,16 @@ between where it is waited for; every failed attempt is scheduled, started and f
 and succeeds, and so does each of its iterations.
 """
 
-import itertools
 import json
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from compilegate.domain import naming
-from compilegate.domain.judging.design import LONGEST_SHADOW, looks
 from compilegate.domain.planning import rounds as planned
 from compilegate.domain.production.attempts import MOST_ATTEMPTS, next_wait
 from compilegate.domain.records.production import CapacityWait
-from compilegate.domain.workload.model import MOST_FALLBACKS, MOST_HOURS
+from compilegate.domain.workload.model import MOST_HOURS
 from compilegate.facts import read
 from stacks.functions import TRAIN
 from tests.stacks.asl import edges
@@ -90,23 +87,6 @@ def test_the_longest_wait_of_a_production_run_fits_into_its_history():
     assert MOST_ATTEMPTS * cycle + around <= planned.MOST_EVENTS - 4_000
 
 
-@pytest.mark.parametrize("count", [0, 1, 3, MOST_FALLBACKS])
-@pytest.mark.parametrize("hours", [24.0, 300.0, MOST_HOURS])
-def test_a_run_never_asks_more_often_than_its_history_holds(hours, count):
-    types = [f"ml.{n}" for n in range(count)]
-
-    assert attempts(hours * 3600, types) <= MOST_ATTEMPTS
-
-
-@pytest.mark.parametrize("count", [0, MOST_FALLBACKS])
-def test_four_weeks_are_waited_to_their_end_with_longer_pauses(count):
-    waits, types = [], [f"ml.{n}" for n in range(count)]
-    while wait := next_wait(waits, types, MOST_HOURS * 3600):
-        waits.append(waited(wait.seconds, 0.0))
-
-    assert sum(wait.wait_seconds for wait in waits) > 0.95 * MOST_HOURS * 3600
-
-
 @given(
     first=st.floats(0.0, 10.0), hours=st.floats(0.0, MOST_HOURS), count=st.integers(0, 8),
     spent=st.floats(0.0, 60.0),
@@ -146,24 +126,6 @@ def test_a_trial_that_begins_no_round_without_room_stays_within_its_history(roun
         jobs += [f"cg-w-t-s{begun}a{n}-r{naming.RETRY_DIGITS[retries]}" for n in range(count)]
 
     assert planned.events(begun, jobs) + planned.RESERVE <= planned.MOST_EVENTS
-
-
-def test_a_trial_of_three_candidates_that_is_never_refused_a_machine_does_not_meet_the_bound():
-    """Speed jobs on seven kinds of node, every look at every candidate, three rounds repeated."""
-    speed = [1, *([2] * 7)]
-    schedule = looks(LONGEST_SHADOW)
-    full = [
-        1,
-        schedule[0],
-        *(b - a for a, b in itertools.pairwise(schedule)),
-        *([LONGEST_SHADOW // 3] * 3),
-    ]
-    counts = [7 * blocks for blocks in speed] + [2 * runs for runs in full] * 3
-    jobs = []
-    for begun, count in enumerate(counts):
-        assert planned.has_room(begun, jobs, count)
-        jobs += ["cg-w-t-s0-r0"] * count
-    assert len(jobs) > 500
 
 
 def test_what_is_before_and_after_the_rounds_fits_into_the_reserve():

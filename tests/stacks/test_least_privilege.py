@@ -153,13 +153,6 @@ def test_no_statement_of_any_role_can_be_left_out(template, calls):
     assert {} == {owner: found for owner, found in spare.items() if found}
 
 
-def test_a_grant_that_nothing_needs_is_found(template, calls):
-    spare = {"Effect": "Allow", "Action": "s3:DeleteObject", "Resource": "*"}
-    statements = template.statements("release_lock")
-
-    assert [spare] == unneeded([*statements, spare], calls["release_lock"])
-
-
 def test_what_was_recorded_is_still_allowed(template):
     """A narrower policy would refuse the loop what it needs."""
     owners = {**template.role_owners(), "training": "training"}

@@ -125,11 +125,6 @@ def test_jobs_may_call_the_function_that_signs_in_to_their_registry(demanded):
     assert calls in policy["PolicyDocument"]["Statement"]
 
 
-def test_another_bootstrap_stack_deploys(manifest):
-    version = manifest["properties"]["bootstrapStackVersionSsmParameter"]
-    assert "/cdk-bootstrap/mine/version" == version
-
-
 def test_with_provided_roles_nothing_of_iam_is_called_at_run_time(provided):
     actions = {
         action
@@ -146,15 +141,3 @@ def test_with_provided_roles_nothing_of_iam_is_called_at_run_time(provided):
         assert PROVIDED == variables["JOB_ROLES"]
         assert "JOB_POLICY_ARN" not in variables
     assert PROVIDED == provided.document["Outputs"]["JobRoles"]["Value"]
-
-
-@pytest.mark.parametrize(
-    ("roles", "arn"),
-    [
-        ("role/compilegate/prod-us-east-1-", "role/compilegate/prod-us-east-1-bert"),
-        ("role/train-{workload}-x", "role/train-bert-x"),
-        ("role/training", "role/training"),
-    ],
-)
-def test_the_role_of_a_workload(roles, arn):
-    assert arn == job_role_arn(roles, "bert")

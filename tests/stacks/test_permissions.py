@@ -254,28 +254,6 @@ def test_only_schedules_of_the_stages_group_can_assume_their_role(template):
     } == statement["Condition"]
 
 
-def test_the_digest_reads_and_publishes_and_changes_nothing(template):
-    assert {
-        "dynamodb:Query", "logs:CreateLogStream", "logs:PutLogEvents",
-        # Through DynamoDB alone, beside the first two: the ledger's own use of its key.
-        "kms:Decrypt", "kms:GenerateDataKey", "kms:DescribeKey", "kms:Encrypt",
-        "kms:ReEncryptFrom", "kms:ReEncryptTo",
-        "s3:GetObject", "s3:ListBucket", "sns:Publish",
-        "sqs:GetQueueAttributes", "sqs:GetQueueUrl", "sqs:SendMessage",
-        "xray:PutTelemetryRecords", "xray:PutTraceSegments",
-    } == template.actions("weekly_digest")  # fmt: skip
-
-
-def test_the_logs_of_all_training_jobs_are_limited_only_where_a_setting_asks(template, changed):
-    def days(each):
-        _, function = each.function("sweep")
-        return function["Properties"]["Environment"]["Variables"].get("TRAINING_LOG_DAYS")
-
-    assert (None, "30") == (days(template), days(changed))
-    allowed = changed.allowed("logs:PutRetentionPolicy")
-    assert {"sweep": [TRAINING_LOGS, f"{TRAINING_LOGS}:*"]} == allowed
-
-
 def test_training_may_not_start_jobs_invoke_publish_or_touch_the_ledger(template):
     services = {action.split(":")[0] for action in template.actions("training")}
 
@@ -299,12 +277,6 @@ def test_training_may_pull_the_images_that_the_deployment_brings(template, chang
 
     own = "arn:aws:ecr:us-east-1:210987654321:repository"
     assert {f"{own}/team/train", f"{own}/train"} == repositories(changed) - repositories(template)
-
-
-def test_what_settings_add_to_training_is_reading_input_buckets_and_a_network(changed):
-    assert "arn:aws:s3:::corpus/*" in changed.allowed("s3:GetObject")["training"]
-    assert "arn:aws:s3:::corpus/*" not in changed.allowed("s3:PutObject")["training"]
-    assert ["training"] == list(changed.allowed("ec2:CreateNetworkInterface"))
 
 
 def test_the_channels_role_reads_metrics_and_nothing_else(changed):

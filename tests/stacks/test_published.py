@@ -63,20 +63,6 @@ def test_every_action_exists_and_takes_the_resources_of_its_policy(template, cha
     assert set() == said
 
 
-def test_an_action_that_does_not_exist_or_knows_no_resource_is_seen():
-    published = json.loads(AUTHORIZATION.read_text())
-    job, table = "arn:aws:sagemaker:r:1:training-job/x", "arn:aws:dynamodb:r:1:table/x"
-
-    assert [] == [*wrong("sagemaker:StopTrainingJob", [job], published)]
-    assert 1 == len([*wrong("sagemaker:StopTrainingJobs", [job], published)])
-    assert 1 == len([*wrong("sagemaker:StopTrainingJob", [table], published)])
-    assert [1, 0] == [len([*wrong("sagemaker:Search", [one], published)]) for one in (job, "*")]
-    assert all(
-        not published["states"]["Actions"][action.partition(":")[2].lower()].get("Resources")
-        for action in KNOWS_NO_RESOURCE
-    )
-
-
 def test_the_cdk_allows_an_answer_by_the_machines_arn():
     app = App(analytics_reporting=False)
     stack = Stack(app, "Answers")

@@ -93,15 +93,6 @@ def test_cdk_json_and_the_page_of_settings_have_every_key():
     assert [] == [name for name in keys if f"`{name}`" not in page]
 
 
-def test_the_cdks_own_keys_are_left_alone():
-    Settings.from_context({**GOOD, "@aws-cdk/core:flag": True, "aws:cdk:x": 1})
-
-
-def test_a_missing_region_is_named():
-    with pytest.raises(InvalidInputError, match=r"context\.region: is missing"):
-        Settings.from_context({"stage": "prod"})
-
-
 def test_what_the_command_line_hands_over_as_text_is_read_as_json():
     given = {
         **GOOD,

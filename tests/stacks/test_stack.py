@@ -47,16 +47,6 @@ def test_the_local_stage_differs_in_its_name_only(assembly, synthesise):
     assert neutral(shipped, "prod") == neutral(local, "local")
 
 
-def test_synthesis_needs_neither_an_account_nor_docker(assembly):
-    manifest = json.loads((assembly / "manifest.json").read_text())
-    assets = json.loads((assembly / "Compilegate.assets.json").read_text())
-
-    environment = manifest["artifacts"]["Compilegate"]["environment"]
-    assert "aws://unknown-account/us-east-1" == environment
-    assert "missing" not in manifest
-    assert {} == assets["dockerImages"]
-
-
 @pytest.mark.slow
 def test_the_script_writes_what_the_function_does(assembly, tmp_path):
     environment = {key: value for key, value in os.environ.items() if not key.startswith("CDK_")}
@@ -102,12 +92,6 @@ def test_a_machine_logs_everything_and_is_traced(template, name):
     assert {"Enabled": True} == machine["TracingConfiguration"]
 
 
-def test_schedules_go_with_the_stack_and_their_group_blocks_no_next_deployment(template):
-    group = template.one("AWS::Scheduler::ScheduleGroup")
-
-    assert ("Delete", "Delete") == (group["DeletionPolicy"], group["UpdateReplacePolicy"])
-
-
 @pytest.fixture(scope="module")
 def widgets(template):
     (dashboard,) = template.properties("AWS::CloudWatch::Dashboard")
@@ -134,25 +118,6 @@ def test_every_daily_figure_that_is_written_is_shown_and_no_other(widgets, caplo
 
     counted = {arithmetic.DECISIONS, arithmetic.FLAG_PROBLEMS}
     assert written | counted == shown(widgets, arithmetic.NAMESPACE)
-
-
-def test_decisions_are_shown_by_verdict_of_this_stage(widgets):
-    graph = widgets["Decisions by verdict, per day"]
-
-    dimensions = [dict(zip(metric[2:-1:2], metric[3:-1:2], strict=True)) for metric in graph]
-    assert {"prod"} == {item[arithmetic.STAGE] for item in dimensions}
-    verdicts = {item[arithmetic.VERDICT] for item in dimensions}
-    assert {"promote", "stay_off", "revert", "inconclusive", "failed"} <= verdicts
-    assert "continue" not in verdicts  # never ends a trial
-
-
-def test_executions_failures_and_lost_events_are_shown(widgets):
-    assert {
-        "ExecutionsStarted", "ExecutionsSucceeded", "ExecutionsFailed", "ExecutionsTimedOut",
-        "ExecutionsAborted",
-    } == shown(widgets, "AWS/States")  # fmt: skip
-    assert {"ApproximateNumberOfMessagesVisible"} == shown(widgets, "AWS/SQS")
-    assert {"InvocationDroppedCount"} == shown(widgets, "AWS/Scheduler")
 
 
 def test_errors_of_every_function_are_added_up_and_an_idle_one_hides_none(template, widgets):
@@ -192,12 +157,3 @@ def test_an_address_gets_every_message_an_owners_theirs_and_by_default_none(temp
     assert {"team@example.com": None, "ml@example.com": owner} == filters
     assert {} == template.of_type("AWS::SNS::Subscription")
     assert {} == template.of_type("AWS::Chatbot::SlackChannelConfiguration")
-
-
-def test_a_channel_subscribes_under_a_guardrail_that_reads_metrics_only(changed):
-    (channel,) = changed.properties("AWS::Chatbot::SlackChannelConfiguration")
-
-    assert ("T01ABC", "C02DEF") == (channel["SlackWorkspaceId"], channel["SlackChannelId"])
-    assert [f"<{key}>" for key in changed.of_type("AWS::SNS::Topic")] == channel["SnsTopicArns"]
-    (guardrail,) = channel["GuardrailPolicies"]
-    assert guardrail.endswith("/CloudWatchReadOnlyAccess")

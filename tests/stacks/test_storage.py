@@ -186,9 +186,3 @@ def test_logs_may_use_the_stacks_key_for_its_own_groups_only(template):
     assert {"ArnLike": {"kms:EncryptionContext:aws:logs:arn": patterns}} == logs["Condition"]
     names = [item["LogGroupName"] for item in template.properties("AWS::Logs::LogGroup")]
     assert all(name.startswith(prefixes) for name in names)
-
-
-def test_objects_under_the_stacks_key_stay_readable_with_an_imported_key(imported):
-    """Objects keep the key that they were written with."""
-    for owner in ("judge_arms", "training", "write_report"):
-        assert {ARN, key_of(imported)} <= set(imported.allowed("kms:Decrypt")[owner]), owner
