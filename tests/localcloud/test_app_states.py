@@ -89,15 +89,6 @@ def test_where_a_function_failed_its_two_texts_still_arrive_in_the_same_shape(
     } == json.loads(message["Message"])  # fmt: skip
 
 
-@pytest.mark.parametrize(("owner", "arrives"), [("ml-platform", 1), ("others", 0), (None, 0)])
-def test_a_message_reaches_the_owner_where_one_is_known(machines, client, topic, owner, arrives):
-    arn, queues = topic
-    run(machines, arn, {"subject": "a: TRAIN broke", "message": "It broke.", "owner": owner})
-
-    assert 1 == len(received(client, queues["all"]))
-    assert arrives == len(received(client, queues["mine"]))
-
-
 @pytest.mark.parametrize(
     ("input_", "assigned"),
     [

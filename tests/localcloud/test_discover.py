@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,27 +15,12 @@ from compilegate.adapters.yaml_document import load_yaml
 from compilegate.cli.common.session import Session
 from compilegate.cli.main import app
 from compilegate.facts import load_facts
-from compilegate_localcloud.lifecycle import LocalCloud
-from compilegate_localcloud.places import find_places
 from distributions.localcloud.tests.helpers import Trainer
 
 pytestmark = pytest.mark.e2e
 
 KIND = "ml.p3.2xlarge"
 TAGS = [{"Key": "team", "Value": "nlp"}]
-
-
-@pytest.fixture(scope="module")
-def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Any]]:
-    """Of a cloud of its own: what other tests leave in theirs is of the account too."""
-    with LocalCloud(places=find_places(tmp_path_factory.mktemp("discover"))) as cloud:
-        cloud.start(attached=True)
-        yield cloud.running_state().client
-
-
-@pytest.fixture(scope="module")
-def trainer(client: Callable[..., Any]) -> Trainer:
-    return Trainer(client)
 
 
 def job(trainer: Trainer, name: str) -> dict[str, Any]:

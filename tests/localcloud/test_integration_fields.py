@@ -23,9 +23,3 @@ def test_both_walks_refuse_the_same_fields(request_):
     assert [violation.path.rpartition(".")[2] for violation in planned] == list(
         unsupported_fields(request_)
     )
-
-
-def test_an_unlisted_field_inside_a_list_is_refused():
-    channels = [{"ChannelName": "train", "Unheard": 1}]
-
-    assert list(unsupported_fields({"InputDataConfig": channels})) == ["Unheard"]

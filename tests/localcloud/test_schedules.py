@@ -56,13 +56,6 @@ def moment(seconds):
     return datetime.fromtimestamp(int(time.time()) + seconds, tz=UTC).strftime("%Y-%m-%dT%H:%M:%S")
 
 
-def test_a_schedule_starts_the_machine_and_says_for_when(schedules, inputs):
-    due = moment(1)
-    schedules.put("bert-docs", f"at({due})")
-
-    assert [{"workload": "bert-docs", "scheduled": f"{due}Z"}] == inputs(1)
-
-
 def test_a_schedule_that_was_changed_fires_at_its_new_time_only(schedules, inputs):
     due = moment(2)
     schedules.put("changed", "at(2199-01-01T00:00:00)")
@@ -81,11 +74,3 @@ def test_a_schedule_fires_once_until_it_is_made_anew(schedules, inputs):
     schedules.put("anew", f"at({moment(0)})")
 
     assert 2 == len(inputs(2))
-
-
-def test_a_removed_schedule_does_not_fire(schedules, inputs):
-    schedules.put("removed", f"at({moment(2)})")
-    schedules.remove("removed")
-    schedules.put("kept", f"at({moment(2)})")
-
-    assert ["kept"] == [one["workload"] for one in inputs(1)]

@@ -45,10 +45,10 @@ def trainer(tmp_path_factory):
         yield trainer
 
 
-def requested(*, spot):
+def requested():
     """The request of a full run of the tiny language model, as a trial builds it."""
     name = f"stop-{uuid.uuid4().hex[:6]}"
-    of = workload(name, spot=spot, entry_point="causal_lm.py")
+    of = workload(name, spot=True, entry_point="causal_lm.py")
     inputs = {channel: f"s3://{BUCKET}/corpus/{channel}/" for channel in ("train", "validation")}
     training = dataclasses.replace(of.training, hyperparameters=MODEL, inputs=inputs)
     site = dataclasses.replace(
@@ -93,7 +93,7 @@ def keys(trainer, request):
 
 
 def test_a_stopped_spot_run_goes_on_from_its_last_save_and_counts_each_step_once(trainer):
-    request = requested(spot=True)
+    request = requested()
     job, left = stopped_when(
         trainer, request,
         lambda _: sum(key.endswith("whole.json") for key in keys(trainer, request)) >= 2,
@@ -111,16 +111,3 @@ def test_a_stopped_spot_run_goes_on_from_its_last_save_and_counts_each_step_once
     assert 0 < went_on <= len(left.steps_beside("evidence/summary.json").numbers)
     assert list(range(1, STEPS + 1)) == list(steps.numbers)
     assert True is quality_run(output, job=done, quality=LOSS).finished
-
-
-def test_a_stopped_run_on_demand_leaves_its_evidence_and_nothing_to_go_on_from(trainer):
-    request = requested(spot=False)
-    _, left = stopped_when(
-        trainer, request,
-        lambda name: any("step=" in line for line in trainer.lines_so_far(name)),
-    )  # fmt: skip
-
-    assert 0 < len(left.steps_beside("evidence/summary.json").numbers) < STEPS
-    assert None is left.summary("evidence/summary.json")["reason"]
-    assert False is quality_run(left, job="job", quality=LOSS).finished
-    assert [] == keys(trainer, request)

@@ -19,7 +19,7 @@ CONSTANTS = "tests/domain/test_constants.py"
 # Each package with its part of `tests`, and the share of mutants that this is to kill. Left out is
 # what runs in an environment of its own, so that no test imports it:
 # - the embedded cloud's engine, which imports ministack. Whole executions are its tests, those in
-#   distributions/localcloud/tests: of `replay` test_killed_cloud.py and test_often_killed.py, of
+#   distributions/localcloud/tests: of `replay` test_killed_cloud.py, of
 #   `executions` and `patches` test_state_language_*.py, of `sagemaker_task`
 #   test_state_machine_training.py; of `expressions` tests/asl/test_agreement.py.
 # - what exports to trackers: of `mlflow_runs` and `wandb_runs` tests/exports/test_read_back.py, of

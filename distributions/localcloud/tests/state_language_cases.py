@@ -48,13 +48,6 @@ class Case:
     output: Any
 
 
-CHOICE = {
-    "Type": "Choice", "Default": "N",
-    "Choices": [
-        {"Condition": "{% $states.input.n > 3 %}", "Next": "Y", "Output": {"o": 1},
-         "Assign": {"z": 2}},
-    ],
-}  # fmt: skip
 ITEM = {
     "v": "{% $states.context.Map.Item.Value %}", "i": "{% $states.context.Map.Item.Index %}",
 }  # fmt: skip
@@ -62,26 +55,6 @@ PUT = {"Name": "/conformance/x", "Value.$": "$.v", "Type": "String", "Overwrite"
 OBJECT = {"Bucket": BUCKET, "Key": "c.json"}
 
 CASES = [
-    Case(
-        "variables in JSONPath",
-        chain(
-            A=passing(Assign={"v.$": "$.n", "w": "literal"}),
-            B=passing(Parameters={"v.$": "$v", "w.$": "$w"}),
-        ),
-        {"n": 3},
-        {"v": 3, "w": "literal"},
-    ),
-    Case(
-        "variables in JSONata",
-        jsonata(
-            chain(
-                A=passing(Assign={"v": "{% $states.input.n %}"}),
-                B=passing(Output="{% $v + 1 %}"),
-            )
-        ),
-        {"n": 3},
-        4,
-    ),
     Case(
         "parallel with arguments, output and assign",
         jsonata(
@@ -117,36 +90,6 @@ CASES = [
         ),
         {"xs": [1, 2, 3]},
         63,
-    ),
-    Case(
-        "variables of a branch stay in it",
-        jsonata(
-            chain(
-                A=passing(Assign={"v": 1}),
-                P={
-                    "Type": "Parallel",
-                    "Branches": [single_state("Pass", Assign={"inner": 5}, Output="{% $v %}")],
-                },
-                Z=passing(Output={"has": "{% $exists($inner) %}", "v": "{% $v %}"}),
-            )
-        ),
-        {},
-        {"has": False, "v": 1},
-    ),
-    Case(
-        "choice with assign and output",
-        jsonata(
-            {
-                "StartAt": "C",
-                "States": {
-                    "C": CHOICE,
-                    "Y": {**BRANCH, "Output": {"z": "{% $z %}", "i": "{% $states.input %}"}},
-                    "N": {"Type": "Fail", "Error": "no"},
-                },
-            }
-        ),
-        {"n": 5},
-        {"z": 2, "i": {"o": 1}},
     ),
     Case(
         "aws-sdk integrations",

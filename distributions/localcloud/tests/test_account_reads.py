@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import json
-import time
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 
-import boto3
 import botocore.session
 import pytest
-from botocore.exceptions import ClientError
 from botocore.validate import ParamValidator
 
 from compilegate.facts import load_facts
 from compilegate_localcloud.emulator.sagemaker.costs import CostExplorer
 from compilegate_localcloud.emulator.sagemaker.failures import ApiError
 from compilegate_localcloud.emulator.sagemaker.search import search
-from compilegate_localcloud.lifecycle import LocalCloud
-from distributions.localcloud.tests.conftest import FAST, make_places
 
 NAMESPACE = "/aws/sagemaker/TrainingJobs"
 HOUR = 3600.0
@@ -67,27 +62,18 @@ def searched(*filters, **request):
     [
         (("TrainingJobName", "Contains", "bert"), ["bert-1", "bert-2"]),
         (("TrainingJobStatus", "Equals", "Failed"), ["bert-2"]),
-        (("TrainingJobStatus", "NotEquals", "Failed"), ["bert-1", "other"]),
         (("TrainingJobName", "In", "bert-1, other"), ["bert-1", "other"]),
         (("CreationTime", "GreaterThan", "2026-03-01T01:00:00"), ["other"]),
         (("CreationTime", "GreaterThanOrEqualTo", "2026-03-01T01:00:00Z"), ["bert-2", "other"]),
-        (("CreationTime", "LessThan", "2026-03-01T02:00:00+01:00"), ["bert-1"]),
         (("CreationTime", "LessThanOrEqualTo", "2026-03-01T01:00:00"), ["bert-1", "bert-2"]),
         (("LastModifiedTime", "LessThan", "2026-03-01T00:00:10"), []),
-        (("TrainingStartTime", "LessThanOrEqualTo", "2026-03-01T00:00:05"), ["bert-1"]),
-        (("TrainingEndTime", "Equals", "2026-03-01T00:00:10"), ["bert-1"]),
         (("EnableManagedSpotTraining", "Equals", "True"), ["bert-2", "other"]),
         (("TuningJobArn", "NotExists"), ["bert-1", "bert-2"]),
-        (("TuningJobArn", "Exists"), ["other"]),
         (("TuningJobArn", "NotEquals", "x"), ["other"]),
         (("ResourceConfig.InstanceType", "Equals", "ml.m5.xlarge"), ["other"]),
         (("ResourceConfig.InstanceCount", "GreaterThan", "10"), []),
         (("HyperParameters.a.b", "Equals", "x"), ["bert-1", "bert-2", "other"]),
-        (("HyperParameters.a", "Exists"), []),
         (("ResourceConfig.InstanceType.x", "Exists"), []),
-        (("VpcConfig.Subnets", "Exists"), []),
-        (("HyperParameters", "Exists"), ["bert-1", "bert-2", "other"]),
-        (("Tags", "Exists"), ["bert-1", "bert-2", "other"]),
         (("Tags.owner", "Equals", "risk"), []),
         (("Metrics.loss", "LessThan", "0.6"), ["bert-1", "bert-2", "other"]),
     ],
@@ -106,24 +92,6 @@ def test_expressions_are_joined_by_their_operator():
     assert names(searched(SearchExpression=both)) == ["bert-2"]
     assert names(searched(SearchExpression={**either, "Operator": "And"})) == []
     assert len(names(searched(SearchExpression={"Operator": "Or"}))) == len(JOBS)
-
-
-def test_ten_jobs_that_changed_last_come_first_by_default():
-    jobs = [job(str(number), MIDNIGHT + number) for number in (5, *range(5), *range(6, 12))]
-
-    assert names(search(jobs, {"Resource": "TrainingJob"})) == [str(11 - n) for n in range(10)]
-
-
-def test_a_time_without_a_zone_is_utc(monkeypatch):
-    monkeypatch.setenv("TZ", "Asia/Tokyo")
-    time.tzset()
-    try:
-        later = searched(("CreationTime", "GreaterThan", "2026-03-01T00:30:00"))
-    finally:
-        monkeypatch.undo()
-        time.tzset()
-
-    assert names(later) == ["bert-2", "other"]
 
 
 def test_pages_follow_each_other_in_the_order_that_is_asked_for():
@@ -147,10 +115,8 @@ def test_pages_follow_each_other_in_the_order_that_is_asked_for():
         ({"Resource": "Model"}, "Model"),
         ({"NextToken": "x"}, "NextToken"),
         ({"SortBy": "Metrics"}, "Metrics"),
-        ({"CrossAccountFilterOption": "CrossAccount"}, "accounts"),
         ({"SearchExpression": {"NestedFilters": []}}, "NestedFilters"),
         ({"SearchExpression": {"Filters": [{"Name": "Colour", "Value": "x"}]}}, "Colour"),
-        ({"SearchExpression": {"Filters": [{"Name": "TrainingJobName"}]}}, "TrainingJobName"),
         ({"SearchExpression": {"Filters": [{"Name": "CreationTime", "Value": "x"}]}}, "'x'"),
     ],
 )
@@ -190,39 +156,6 @@ def test_a_job_is_billed_on_the_days_on_which_it_ran():
     assert usd == pytest.approx(4 * load_facts().prices["ml.g5.xlarge"].usd_per_hour)
 
 
-def test_every_kind_of_cost_is_the_same_and_only_totals_or_groups_are_given():
-    metrics = ["BlendedCost", "AmortizedCost", "NetUnblendedCost", "NetAmortizedCost"]
-    period = {"Start": "2026-02-28", "End": "2026-03-01"}
-    keys = [{"Type": "DIMENSION", "Key": "SERVICE"}]
-    _, whole = billed(ran(), Metrics=metrics, TimePeriod=period)
-    _, parts = billed(ran(), Metrics=metrics, TimePeriod=period, GroupBy=keys)
-    usd = {"Amount": f"{2 * load_facts().prices['ml.g5.xlarge'].usd_per_hour:.10f}", "Unit": "USD"}
-    costs = dict.fromkeys(metrics, usd)
-    groups = [{"Keys": ["Amazon SageMaker"], "Metrics": costs}]
-
-    assert whole["ResultsByTime"] == [
-        {"TimePeriod": period, "Total": costs, "Groups": [], "Estimated": False}
-    ]
-    assert parts["ResultsByTime"] == [
-        {"TimePeriod": period, "Total": {}, "Groups": groups, "Estimated": False}
-    ]
-    assert parts["GroupDefinitions"] == keys
-
-
-def test_what_ends_after_today_is_estimated():
-    days = [f"{datetime.now(UTC).date() + timedelta(days=number)}" for number in (-1, 0, 1)]
-    _, bill = billed(TimePeriod={"Start": days[0], "End": days[2]})
-
-    assert [day["Estimated"] for day in bill["ResultsByTime"]] == [False, True]
-
-
-def test_months_are_cut_at_the_ends_of_the_period():
-    _, bill = billed(ran(), Granularity="MONTHLY")
-    periods = [tuple(month["TimePeriod"].values()) for month in bill["ResultsByTime"]]
-
-    assert periods == [("2026-02-28", "2026-03-01"), ("2026-03-01", "2026-03-03")]
-
-
 def test_costs_are_grouped_by_dimensions_and_filtered():
     group = {"InstanceType": "ml.m5.xlarge", "InstanceCount": 4, "InstanceGroupName": "a"}
     without_price = {**group, "InstanceType": "ml.c5.xlarge"}
@@ -246,12 +179,6 @@ def test_costs_are_grouped_by_dimensions_and_filtered():
     large = {("USE1-Train:ml.g5.xlarge", "us-east-1"): 2.0}
 
     assert groups(service) == {**large, **small}
-    for key, value in (
-        ("OPERATION", "RunInstance"), ("RECORD_TYPE", "Usage"), ("LINKED_ACCOUNT", "111122223333"),
-    ):  # fmt: skip
-        exactly = {"MatchOptions": ["EQUALS", "CASE_SENSITIVE"], "Values": [value]}
-        assert groups({"Dimensions": {"Key": key, **exactly}}) == {**large, **small}
-        assert groups({"Dimensions": {"Key": key, "Values": ["other"]}}) == {}
     assert groups({"And": [service, cheap]}) == small
     assert groups({"And": [service, {"Not": cheap}]}) == large
     assert groups({"Or": [{"Not": service}, cheap]}) == small
@@ -261,27 +188,11 @@ def test_costs_are_grouped_by_dimensions_and_filtered():
     ("changes", "named"),
     [
         ({"Granularity": "HOURLY"}, "DAILY"),
-        ({"Granularity": "WEEKLY"}, "granularity"),
         ({"TimePeriod": {"Start": "2026-03-03", "End": "2026-03-03"}}, "before"),
         ({"Metrics": ["NormalizedUsageAmount"]}, "NormalizedUsageAmount"),
         ({"GroupBy": [{"Type": "TAG", "Key": "owner"}]}, "dimensions"),
         ({"GroupBy": [{"Type": "DIMENSION", "Key": "AZ"}]}, "AZ"),
-        ({"GroupBy": [{"Type": "DIMENSION", "Key": "REGION"}] * 3}, "two dimensions"),
         ({"Filter": {"CostCategories": {"Key": "a", "Values": ["b"]}}}, "CostCategories"),
-        ({"Filter": {"ProductAttributes": {"Key": "a", "Values": ["b"]}}}, "ProductAttributes"),
-        (
-            {
-                "Filter": {
-                    "Dimensions": {
-                        "Key": "REGION",
-                        "Values": ["us"],
-                        "MatchOptions": ["STARTS_WITH"],
-                    }
-                }
-            },
-            "EQUALS",
-        ),
-        ({"Filter": {"Tags": {"Key": "a", "Values": ["b"]}}}, "Tags"),
     ],
 )
 def test_costs_that_are_not_known_are_refused(changes, named):
@@ -354,51 +265,3 @@ def test_an_account_can_be_read_by_the_services_own_clients(trainer, client):
     assert series(client, "read-1/algo-1", "GPUUtilization", "Host") == ("Complete", [])
     assert valid("ce", "GetCostAndUsage", bill)
     assert costs == pytest.approx(3 * usd * ended["BillableTimeInSeconds"] / HOUR)
-
-
-@pytest.mark.e2e
-def test_each_read_needs_its_own_grant(tmp_path_factory):
-    with LocalCloud(places=make_places(tmp_path_factory.mktemp("reads"))) as cloud:
-        cloud.start(attached=True, enforce_iam=True, extra_arguments=FAST)
-        trust = {
-            "Effect": "Allow", "Action": "sts:AssumeRole",
-            "Principal": {"AWS": "arn:aws:iam::000000000000:root"},
-        }  # fmt: skip
-        iam = cloud.client("iam")
-        role = iam.create_role(
-            RoleName="reader",
-            AssumeRolePolicyDocument=json.dumps({"Version": "2012-10-17", "Statement": [trust]}),
-        )["Role"]["Arn"]
-
-        def denied(*granted):
-            statement = {"Effect": "Allow", "Action": granted, "Resource": "*"}
-            document = json.dumps({"Version": "2012-10-17", "Statement": [statement]})
-            iam.put_role_policy(RoleName="reader", PolicyName="p", PolicyDocument=document)
-            assumed = cloud.client("sts").assume_role(RoleArn=role, RoleSessionName="reader")
-            keys = assumed["Credentials"]
-            session = boto3.Session(
-                keys["AccessKeyId"], keys["SecretAccessKey"], keys["SessionToken"], "us-east-1"
-            )
-            return [action for action, call in READS.items() if is_denied(call, session)]
-
-        def is_denied(call, session):
-            try:
-                call(lambda name: session.client(name, endpoint_url=cloud.state().endpoint))
-            except ClientError as error:
-                return "AccessDenied" in error.response["Error"]["Code"]
-            return False
-
-        assert denied("ssm:GetParameter") == [*READS]
-        assert denied(*READS) == []
-        assert denied("sagemaker:Search") == ["cloudwatch:GetMetricData", "ce:GetCostAndUsage"]
-
-
-READS = {
-    "sagemaker:Search": lambda client: client("sagemaker").search(Resource="TrainingJob"),
-    "cloudwatch:GetMetricData": lambda client: series(client, "x", "loss", "TrainingJobName"),
-    "ce:GetCostAndUsage": lambda client: client("ce").get_cost_and_usage(
-        TimePeriod={"Start": "2026-03-01", "End": "2026-03-02"},
-        Granularity="DAILY",
-        Metrics=["UnblendedCost"],
-    ),
-}

@@ -113,22 +113,6 @@ def test_error_names_the_resource_and_the_reason(cloud, tmp_path):
     assert "Invalid State Machine Definition" in str(caught.value)
 
 
-@e2e
-def test_stack_that_was_rolled_back_can_be_deployed_again(cloud, tmp_path):
-    broken = template(Role=ROLE, Machine=machine("not json"))
-    good = template(Parameter=parameter("1"))
-    with pytest.raises(DeployError):
-        deploy(cloud.state(), write_assembly(tmp_path, broken, name="healed"))
-    (stack,) = deploy(cloud.state(), write_assembly(tmp_path, good, name="healed"))
-
-    assert stack.status == "CREATE_COMPLETE"
-
-
-@e2e
-def test_unknown_stack_has_no_outputs(cloud):
-    assert stack_outputs(cloud.state(), "never-deployed") is None
-
-
 def test_docker_images_are_refused_before_anything_is_deployed(tmp_path):
     assembly = write_assembly(tmp_path, template(), docker={"image": {}})
 

@@ -36,31 +36,17 @@ def instead(folder, make):
 """
 DAMAGE = {
     "no folder": "shutil.rmtree(root)",
-    "no output": "shutil.rmtree(output)",
-    "no evidence": "shutil.rmtree(data)",
     "no model": "shutil.rmtree(model)",
     "a file as folder": "instead(root, lambda path: open(path, 'w').close())",
-    "a file as output": "instead(output, lambda path: open(path, 'w').close())",
-    "a file as evidence": "instead(data, lambda path: open(path, 'w').close())",
-    "a file as model": "instead(model, lambda path: open(path, 'w').close())",
     "a pipe as evidence": "instead(data, os.mkfifo)",
-    "a pipe as folder": "instead(root, os.mkfifo)",
     "a link as folder": "instead(root, lambda path: os.symlink('/usr/share', path))",
-    "a link as output": "instead(output, lambda path: os.symlink('/usr/share', path))",
-    "a link as evidence": "instead(data, lambda path: os.symlink('/usr/share', path))",
     "a link as model": "instead(model, lambda path: os.symlink(data, path))",
-    "a link to nothing as model": "instead(model, lambda path: os.symlink('nothing', path))",
     "a link to itself as evidence": "instead(data, lambda path: os.symlink(path, path))",
-    "deep evidence": "deep(data)",
     "a deep model": "deep(model)",
 }
 UNREADABLE = {
     "the folder": "os.chmod(root, 0)",
-    "output": "os.chmod(output, 0)",
-    "evidence": "os.chmod(data, 0)",
-    "the model": "os.chmod(model, 0)",
     "a file of the evidence": "os.chmod(os.path.join(data, 'steps'), 0)",
-    "a file of the model": "os.chmod(os.path.join(model, 'weights'), 0)",
     "a folder of the model": "os.mkdir(os.path.join(model, 'x')); os.chmod(model + '/x', 0)",
 }
 
@@ -117,22 +103,8 @@ def test_unreadable_folder_is_a_failure_of_the_job(ordinary, what, code):
     trainer = Trainer(ordinary.running_state().client)
     job = check(trainer, ordinary, UNREADABLE[what], code)
 
-    if what.endswith("the model"):
+    if what.endswith("the model"):  # what was recorded is kept
         assert {"steps": b"3"} == trainer.output(job["TrainingJobName"])
-
-
-def test_folder_that_is_made_again_is_as_good(trainer):
-    again = "for path in (model, data): instead(path, os.mkdir)\n"
-    job = trainer.run(f"{BEGIN}{again}open(model + '/weights', 'w').write('7')\n")
-
-    assert "Completed" == job["TrainingJobStatus"]
-    assert {"weights": b"7"} == trainer.archive(job["ModelArtifacts"]["S3ModelArtifacts"])
-
-
-def test_links_inside_are_kept_as_links(trainer):
-    job = trainer.run(f"{BEGIN}os.symlink('/etc/hostname', model + '/link')\n")
-
-    assert "Completed" == job["TrainingJobStatus"]
 
 
 def test_checkpoints_that_became_a_link_are_not_copied(trainer, client):
@@ -144,12 +116,3 @@ def test_checkpoints_that_became_a_link_are_not_copied(trainer, client):
 
     assert "Completed" == job["TrainingJobStatus"]
     assert 0 == listed["KeyCount"]
-
-
-def test_home_of_a_cloud_is_where_jobs_are_looked_for(trainer, cloud):
-    name = trainer.start("import time\nprint('up', flush=True)\ntime.sleep(60)")
-    trainer.wait_for_line(name, "up")
-
-    assert folders_of_jobs(cloud)
-    trainer.client("sagemaker").stop_training_job(TrainingJobName=name)
-    trainer.wait(name)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from distributions.localcloud.tests.test_state_machine_training import SLEEP, machine, train_state
+from distributions.localcloud.tests.test_state_machine_training import machine
 
 pytestmark = pytest.mark.e2e
 
@@ -41,23 +41,6 @@ def test_an_execution_that_ends_badly_is_an_event(machines, events_of, definitio
     assert (error, error and "on purpose") == (detail.get("error"), detail.get("cause"))
 
 
-def test_rule_can_choose_one_state_machine(machines, events_of):
-    chosen = machine(Done={"Type": "Succeed"})
-    first = machines.run(chosen)
-    rule = execution_rule("SUCCEEDED")
-    rule["detail"]["stateMachineArn"] = [first["stateMachineArn"].replace("machine-", "other-")]
-    other = machines.client("stepfunctions").create_state_machine(
-        name=first["stateMachineArn"].rsplit(":", 1)[1].replace("machine-", "other-"),
-        definition='{"StartAt": "D", "States": {"D": {"Type": "Succeed"}}}',
-        roleArn="arn:aws:iam::000000000000:role/any",
-    )["stateMachineArn"]
-    wait_for = events_of(rule)
-    machines.run(chosen)
-    machines.client("stepfunctions").start_execution(stateMachineArn=other)
-
-    assert [event["detail"]["stateMachineArn"] for event in wait_for(1)] == [other]
-
-
 def test_training_job_changes_are_events_as_sagemaker_sends_them(trainer, events_of):
     wait_for = events_of({"source": ["aws.sagemaker"]})
     name = trainer.run("raise SystemExit(1)")["TrainingJobName"]
@@ -71,15 +54,3 @@ def test_training_job_changes_are_events_as_sagemaker_sends_them(trainer, events
     assert last["detail"]["Tags"] == {"compilegate:stage": "quality"}
     assert last["detail"]["FailureReason"].endswith("exit code: 1")
     assert not {"BillableTimeInSeconds", "FinalMetricDataList"} & last["detail"].keys()
-
-
-def test_stopped_execution_and_its_job_are_both_reported(trainer, machines, events_of, client):
-    wait_for = events_of(
-        {"source": ["aws.sagemaker"], "detail": {"TrainingJobStatus": ["Stopped"]}}
-    )
-    request = trainer.request(SLEEP)
-    execution = machines.start(machine(Train=train_state()), request)
-    trainer.wait_until_training(f"{request['TrainingJobName']}-r0")
-    client("stepfunctions").stop_execution(executionArn=execution)
-
-    assert wait_for(1)[0]["detail"]["TrainingJobName"] == f"{request['TrainingJobName']}-r0"

@@ -2,9 +2,7 @@
 
 import datetime
 import json
-import socket
 import stat
-import time
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -16,9 +14,7 @@ from botocore.config import Config
 from botocore.exceptions import ClientError
 
 from compilegate_localcloud.connection import call_emulator
-from compilegate_localcloud.lifecycle import LocalCloud
 from compilegate_localcloud.names import ACCOUNT
-from distributions.localcloud.tests.conftest import FAST, make_places
 from distributions.localcloud.tests.helpers import marked_processes
 from distributions.localcloud.tests.raw_requests import exchange, stored
 from distributions.localcloud.tests.signed_requests import send, signed
@@ -40,14 +36,11 @@ def state(cloud):
     ("request_line", "headers", "shape", "refusal"),
     [
         (f"GET /{STACK}", {}, QUERY, (403, "MissingAuthenticationToken")),
-        ("POST /?Action=CreateUser&UserName=x", {}, QUERY, (403, "MissingAuthenticationToken")),
         ("POST /", JSON_TARGET, JSON, (400, "MissingAuthenticationTokenException")),
         ("POST /2015-03-31/functions", {}, JSON, (403, "MissingAuthenticationTokenException")),
         ("GET /gate", {}, REST, (403, "AccessDenied")),
-        ("PUT /gate/new", {}, REST, (403, "AccessDenied")),
         ("GET /_compilegate/health", {}, "", (403, "")),
         ("POST /_compilegate/failures", {}, "", (403, "")),
-        ("GET /_ministack/health", {}, "", (403, "")),
         ("POST /_ministack/reset", {}, "", (403, "")),
         ("OPTIONS /", {"Access-Control-Request-Method": "POST"}, "", (403, "")),
         (
@@ -58,7 +51,6 @@ def state(cloud):
         ),
         ("GET /", {"Authorization": "AWS 000000000000:x"}, REST, (400, "InvalidRequest")),
         ("GET /", {"Authorization": "AWS4-HMAC-SHA256 Credential=x"}, REST, (400, "Malformed")),
-        ("GET /", {"Authorization": "Bearer x"}, REST, (400, "InvalidRequest")),
     ],
 )
 def test_unsigned_request_is_refused_as_its_service_would(
@@ -72,15 +64,6 @@ def test_unsigned_request_is_refused_as_its_service_would(
     assert not [name for name in answered if name.lower().startswith("access-control")]
 
 
-def test_page_cannot_create_a_stack_by_an_image(state, cloud):
-    """A browser sends such a request without an Origin."""
-    headers = {"Referer": "https://example.com/", "Sec-Fetch-Mode": "no-cors"}
-
-    assert 403 == send(state, "GET", f"/{STACK}", headers=headers)[0]
-    with pytest.raises(ClientError, match="does not exist"):
-        cloud.client("cloudformation").describe_stacks(StackName="owned")
-
-
 @pytest.mark.parametrize(
     ("service", "call", "status", "code"),
     [
@@ -88,8 +71,6 @@ def test_page_cannot_create_a_stack_by_an_image(state, cloud):
         ("dynamodb", "list_tables", 400, "InvalidSignatureException"),
         ("lambda", "list_functions", 403, "InvalidSignatureException"),
         ("sts", "get_caller_identity", 403, "SignatureDoesNotMatch"),
-        ("cloudwatch", "list_metrics", 403, "SignatureDoesNotMatch"),
-        ("sqs", "list_queues", 403, "SignatureDoesNotMatch"),
         ("sagemaker", "list_training_jobs", 400, "InvalidSignatureException"),
     ],
 )
@@ -112,15 +93,6 @@ def test_unknown_key_is_refused(state, key):
     assert "InvalidClientTokenId" == caught.value.response["Error"]["Code"]
 
 
-def test_refusal_of_a_service_that_does_not_exist_holds_nobody_up(state):
-    """It took nine seconds in which nobody else was answered: all services were read for it."""
-    forged = "AWS4-HMAC-SHA256 Credential=000000000000/20260101/us-east-1/no-service/aws4_request"
-    before = time.monotonic()
-
-    assert 400 == send(state, headers={"Authorization": forged})[0]
-    assert time.monotonic() - before < 2
-
-
 @pytest.mark.parametrize("minutes", [-16, 16])
 def test_signature_of_another_time_is_refused(state, monkeypatch, minutes):
     now = datetime.datetime.now(datetime.UTC)
@@ -129,28 +101,6 @@ def test_signature_of_another_time_is_refused(state, monkeypatch, minutes):
     status, _, body = send(state, headers=signed(state))
 
     assert (403, True) == (status, "RequestTimeTooSkewed" in body)
-
-
-def test_what_was_signed_is_what_is_done(state):
-    body = b'{"Limit": 1}'
-    headers = signed(state, "dynamodb", "POST", body=body, headers=JSON_TARGET)
-
-    assert 200 == send(state, "POST", "/", headers=headers, body=body)[0]
-    assert 400 == send(state, "POST", "/", headers=headers, body=b'{"Limit": 2}')[0]
-    assert 400 == send(state, "GET", "/", headers=headers, body=body)[0]
-    assert 400 == send(state, "POST", "/other", headers=headers, body=body)[0]
-    assert 400 == send(state, "POST", "/?a=b", headers=headers, body=body)[0]
-    changed = {**headers, "X-Amz-Target": "DynamoDB_20120810.DeleteTable"}
-    assert 400 == send(state, "POST", "/", headers=changed, body=body)[0]
-
-
-def test_object_other_than_the_signed_one_is_refused(state, cloud):
-    headers = signed(state, "s3", "PUT", "/gate/object", body=b"signed")
-    refused = send(state, "PUT", "/gate/object", headers=headers, body=b"other!")
-
-    assert (403, True) == (refused[0], "XAmzContentSHA256Mismatch" in refused[2])
-    assert 200 == send(state, "PUT", "/gate/object", headers=headers, body=b"signed")[0]
-    assert b"signed" == cloud.client("s3").get_object(Bucket="gate", Key="object")["Body"].read()
 
 
 @pytest.mark.parametrize("name", ["Host", "X-Amz-Date", "X-Amz-Content-SHA256"])
@@ -163,7 +113,7 @@ def test_part_that_must_be_signed_is_missed(state, name):
 
 
 @pytest.mark.parametrize(
-    "host", ["example.com", "example.com:{port}", "127.0.0.1", "127.0.0.1:1", "a.127.0.0.1:{port}"]
+    "host", ["example.com:{port}", "127.0.0.1", "127.0.0.1:1", "a.127.0.0.1:{port}"]
 )
 def test_name_that_a_page_gave_this_machine_is_refused(state, host):
     headers = signed(state, headers={"Host": host.format(port=state.port)})
@@ -215,16 +165,6 @@ def test_presigned_url_is_good_for_what_it_names_until_it_expires(state, monkeyp
     assert b"Request has expired" in fetched(sign("get_object", Params=what, ExpiresIn=60))[1]
 
 
-def test_presigned_url_of_a_wrong_key_or_of_version_2_is_refused(state):
-    what = {"Bucket": "gate", "Key": "a b/ü+c"}
-    wrong = presigner(state, "wrong", signature_version="s3v4")
-    old = presigner(state, signature_version="s3")
-
-    assert 403 == fetched(wrong.generate_presigned_url("get_object", Params=what))[0]
-    refused = fetched(old.generate_presigned_url("get_object", Params=what))
-    assert (400, True) == (refused[0], b"Please use AWS4-HMAC-SHA256" in refused[1])
-
-
 def test_keys_that_the_cloud_gave_out_are_good(cloud, state):
     cloud.client("iam").create_user(UserName="gate-user")
     user = cloud.client("iam").create_access_key(UserName="gate-user")["AccessKey"]
@@ -239,27 +179,10 @@ def test_keys_that_the_cloud_gave_out_are_good(cloud, state):
             wrong.client("s3", endpoint_url=state.endpoint).list_buckets()
 
 
-def test_socket_of_a_page_is_refused(state):
-    lines = (
-        "GET / HTTP/1.1", f"Host: 127.0.0.1:{state.port}", "Connection: Upgrade",
-        "Upgrade: websocket", "Sec-WebSocket-Version: 13",
-        "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==", "", "",
-    )  # fmt: skip
-    with socket.create_connection(("127.0.0.1", state.port), timeout=5) as connection:
-        connection.sendall("\r\n".join(lines).encode())
-
-        assert b" 403 " in connection.recv(100)
-
-
-def test_key_is_of_one_run_and_only_its_owner_can_read_it(cloud, state, tmp_path):
-    mode = stat.S_IMODE(cloud.places.state_file.stat().st_mode)
-    with LocalCloud(places=make_places(tmp_path)) as other:
-        other_secret = other.start(attached=True, extra_arguments=FAST).secret
-
-    assert 0o600 == mode
+def test_only_the_owner_of_the_key_can_read_it(cloud, state):
+    assert 0o600 == stat.S_IMODE(cloud.places.state_file.stat().st_mode)
     assert 0o700 == stat.S_IMODE(cloud.places.home.stat().st_mode)
-    assert (40, 40) == (len(state.secret), len(other_secret))
-    assert state.secret != other_secret
+    assert 40 == len(state.secret)
     assert state.secret not in repr(state)
 
 

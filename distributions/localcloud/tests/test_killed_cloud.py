@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from compilegate_localcloud.errors import NotReadyError
 from compilegate_localcloud.lifecycle import LocalCloud
 from distributions.localcloud.tests.conftest import FAST, make_places
 from distributions.localcloud.tests.helpers import (
@@ -115,7 +114,7 @@ def content(state):
     }
 
 
-def test_objects_items_and_parameters_are_there_after_two_kills(cloud):
+def test_objects_items_and_parameters_are_there_after_a_kill_and_not_after_a_stop(cloud):
     fill(cloud.running_state())
     before = content(cloud.running_state())
     assert ["folder/key"] == before["keys"]
@@ -125,70 +124,11 @@ def test_objects_items_and_parameters_are_there_after_two_kills(cloud):
 
     assert kill(cloud).resumed
     assert before == content(cloud.running_state())
-    s3, names = cloud.client("s3"), {"Bucket": "bucket", "Key": "folder/key"}
-    s3.put_object(Bucket="bucket", Key="same", Body=before["versions"][0][1])
-    for version in s3.list_object_versions(Bucket="bucket", Prefix="folder/")["Versions"]:
-        s3.delete_object(**names, VersionId=version["VersionId"])
-    s3.delete_object(Bucket="bucket", Key="deleted")
-    kill(cloud)
-    after = content(cloud.running_state())
-    assert ["same"] == after["keys"]
-    assert [before["versions"][0][1], b"first"] == sorted(
-        (body for _, body, *_ in after["versions"]), key=lambda body: body == b"first"
-    )
-    assert 2 == len(after["markers"])
-
-
-def test_one_that_was_stopped_leaves_nothing(cloud):
-    fill(cloud.running_state())
     cloud.stop()
     assert not cloud.places.journal.exists()
-
-    state = cloud.start(attached=False, extra_arguments=FAST)
-    assert not state.resumed
-    assert [] == state.client("s3").list_buckets()["Buckets"]
-
-
-def test_down_after_a_kill_leaves_nothing(cloud):
-    fill(cloud.running_state())
-    os.kill(cloud.running_state().pid, signal.SIGKILL)
-    eventually(lambda: cloud.state() is None, 10, "the emulator lives")
-    assert cloud.places.journal.exists()
-    cloud.stop()
-
-    assert not cloud.places.journal.exists()
-
-
-def test_damaged_journal_is_one_error_and_the_next_command_starts_an_empty_cloud(cloud):
-    fill(cloud.running_state())
-    os.kill(cloud.running_state().pid, signal.SIGKILL)
-    eventually(lambda: cloud.state() is None, 10, "the emulator lives")
-    for path in cloud.places.journal.glob("journal.sqlite*"):
-        path.write_bytes(b"no database" * 1000)
-    with pytest.raises(NotReadyError, match=r"journal-unusable\. Run the command again"):
-        cloud.start(attached=False, extra_arguments=FAST)
 
     assert not cloud.start(attached=False, extra_arguments=FAST).resumed
-
-
-def test_jobs_that_ended_stay_and_one_that_ran_has_lost_its_machine(cloud):
-    trainer = Trainer(cloud.client)
-    done = trainer.run(MODEL)
-    runs = trainer.start("import time\nprint('up', flush=True)\ntime.sleep(99)")
-    trainer.wait_until_training(runs)
-    kill(cloud)
-    trainer = Trainer(cloud.client)
-    lost = trainer.wait(runs)
-
-    for answer in (done, kept := trainer.describe(done["TrainingJobName"])):
-        answer.pop("ResponseMetadata")
-    assert "Completed" == kept["TrainingJobStatus"], kept["FailureReason"]
-    assert done == kept
-    assert {"model": b"model"} == trainer.archive(kept["ModelArtifacts"]["S3ModelArtifacts"])
-    assert "Failed" == lost["TrainingJobStatus"]
-    assert lost["FailureReason"].startswith("InternalServerError: ")
-    assert lost["TrainingEndTime"].timestamp() <= cloud.running_state().started_at
-    assert "Completed" == trainer.run("print('again')")["TrainingJobStatus"]
+    assert [] == cloud.client("s3").list_buckets()["Buckets"]
 
 
 def calling(function, **payload):
@@ -278,37 +218,40 @@ def outputs(states, arn):
     ]
 
 
-def test_execution_that_waited_waits_for_the_rest_of_its_time(cloud):
-    """Of which nothing is left here when the next command comes."""
-    seconds = 8
-    states = cloud.client("stepfunctions")
-    arn = Machines(cloud.client).start(single_state("Wait", Seconds=seconds))
-    eventually(lambda: "WaitStateEntered" in events(states, arn), 10, "it does not wait")
-    os.kill(cloud.running_state().pid, signal.SIGKILL)
-    time.sleep(seconds)
-    states = cloud.start(attached=False, extra_arguments=FAST).client("stepfunctions")
-    assert "SUCCEEDED" == ended(states, arn, 30)["status"]
-
-    at = {event["type"]: event["timestamp"] for event in history(states, arn)}
-    waited = at["WaitStateExited"] - at["WaitStateEntered"]
-    assert waited.total_seconds() < seconds / 2
-
-
-def test_job_that_an_execution_waited_for_fails_it_as_a_lost_machine_does(cloud):
-    trainer = Trainer(cloud.client)
+def test_what_had_ended_stays_what_trained_has_lost_its_machine_and_what_waited_waits_on(cloud):
+    """Of the waiting execution nothing is left here when the next command comes."""
+    seconds, trainer, machines = 8, Trainer(cloud.client), Machines(cloud.client)
+    done = trainer.run(MODEL)
     request = trainer.request("import time\nprint('up', flush=True)\ntime.sleep(99)")
     train = task(
         "sagemaker:createTrainingJob.sync",
         Parameters=request,
         Catch=[{"ErrorEquals": ["States.TaskFailed"], "Next": "Caught"}],
     )
-    machine = chain(Train=train, Caught=passing())
-    arn = Machines(cloud.client).start(machine)
+    trains = machines.start(chain(Train=train, Caught=passing()))
     trainer.wait_until_training(request["TrainingJobName"])
-    state = kill(cloud)
-    end = ended(state.client("stepfunctions"), arn, 20)
+    states = cloud.client("stepfunctions")
+    waits = machines.start(single_state("Wait", Seconds=seconds))
+    eventually(lambda: "WaitStateEntered" in events(states, waits), 10, "it does not wait")
+    os.kill(cloud.running_state().pid, signal.SIGKILL)
+    time.sleep(seconds)
+    state = cloud.start(attached=False, extra_arguments=FAST)
+    trainer, states = Trainer(cloud.client), cloud.client("stepfunctions")
+    lost = trainer.wait(request["TrainingJobName"])
+    kept = trainer.describe(done["TrainingJobName"])
+    for answer in (done, kept):
+        answer.pop("ResponseMetadata")
 
+    assert ("Completed", done) == (kept["TrainingJobStatus"], kept)
+    assert {"model": b"model"} == trainer.archive(kept["ModelArtifacts"]["S3ModelArtifacts"])
+    assert "Failed" == lost["TrainingJobStatus"]
+    assert lost["FailureReason"].startswith("InternalServerError: ")
+    assert lost["TrainingEndTime"].timestamp() <= state.started_at
+    end = ended(states, trains, 20)
     assert "SUCCEEDED" == end["status"], (end.get("error"), end.get("cause"))
     cause = json.loads(json.loads(end["output"])["Cause"])
-    assert request["TrainingJobName"] == cause["TrainingJobName"]
-    assert cause["FailureReason"].startswith("InternalServerError: ")
+    assert lost["FailureReason"] == cause["FailureReason"]
+    assert "SUCCEEDED" == ended(states, waits, 30)["status"]
+    at = {event["type"]: event["timestamp"] for event in history(states, waits)}
+    waited = at["WaitStateExited"] - at["WaitStateEntered"]
+    assert waited.total_seconds() < seconds / 2

@@ -1,22 +1,16 @@
 """Starting, using and describing the local cloud."""
 
-import contextlib
 import errno
 import os
 import subprocess
 import sys
-import time
-from dataclasses import replace
 
-import boto3
 import pytest
 
 from compilegate_localcloud import api, lifecycle
 from compilegate_localcloud.errors import NoLogError, NotReadyError
 from compilegate_localcloud.lifecycle import LocalCloud
 from compilegate_localcloud.places import REPOSITORY, find_places
-from distributions.localcloud.tests.conftest import make_places
-from distributions.localcloud.tests.helpers import eventually
 
 e2e = pytest.mark.e2e
 
@@ -104,38 +98,9 @@ def test_no_free_port_is_one_line_and_the_errors_number():
 
 
 @e2e
-def test_emulator_that_can_write_nothing_is_told_at_once(tmp_path):
-    """As on a full disk: its log stays empty as well."""
-    places = make_places(tmp_path / "home")
-    python = tmp_path / "python"
-    python.write_text(f'#!/bin/sh\nulimit -f 0\nexec {places.emulator_python} "$@"\n')
-    python.chmod(0o755)
-    cloud = LocalCloud(places=replace(places, emulator_python=python))
-    began = time.monotonic()
-    with pytest.raises(NotReadyError, match="did not start: File too large"):
-        cloud.start(attached=True)
-
-    assert time.monotonic() - began < 20
-
-
-@e2e
 def test_second_start_is_refused(cloud):
     with pytest.raises(NotReadyError, match="compilegate local down"):
         LocalCloud(places=cloud.places).start(attached=True)
-
-
-@e2e
-def test_another_process_reaches_it_through_the_environment(cloud):
-    code = "import boto3; print(boto3.client('sts').get_caller_identity()['Account'])"
-    result = subprocess.run(
-        [sys.executable, "-c", code],
-        env=cloud.running_state().environment(),
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-
-    assert result.stdout == "000000000000\n"
 
 
 @e2e
@@ -146,23 +111,6 @@ def test_real_credentials_in_the_environment_are_not_used(cloud, monkeypatch):
 
     assert session.get_credentials().access_key == "000000000000"
     assert cloud.client("sts").get_caller_identity()["Account"] == "000000000000"
-
-
-@e2e
-def test_other_regions_than_the_first_are_kept_apart(cloud):
-    state = cloud.state()
-    elsewhere = boto3.client(
-        "s3",
-        region_name="eu-west-1",
-        endpoint_url=state.endpoint,
-        aws_access_key_id="000000000000",
-        aws_secret_access_key=state.secret,
-    )
-    elsewhere.create_bucket(
-        Bucket="elsewhere", CreateBucketConfiguration={"LocationConstraint": "eu-west-1"}
-    )
-
-    assert elsewhere.get_bucket_location(Bucket="elsewhere")["LocationConstraint"] == "eu-west-1"
 
 
 @e2e
@@ -185,19 +133,3 @@ def test_logs_of_every_part_are_files(cloud, trainer, machines, make_function):
     history = api.logs(f"execution/{execution_name}", cloud=cloud)
     assert "TaskStateEntered T" in " ".join(history.lines)
     assert len(api.logs("emulator", last=1, cloud=cloud).lines) == 1
-
-
-@e2e
-def test_history_of_a_running_execution_is_shown_so_far(cloud, machines):
-    wait = {"Type": "Wait", "Seconds": 60, "End": True}
-    execution = machines.start({"StartAt": "W", "States": {"W": wait}})
-
-    def shown():
-        with contextlib.suppress(NoLogError):  # until the execution has begun
-            lines = api.logs(execution.rsplit(":", 1)[1], cloud=cloud).lines
-            return len(lines) > 1 and lines
-
-    lines = eventually(shown, 10, "no history of the execution")
-    machines.client("stepfunctions").stop_execution(executionArn=execution)
-
-    assert [line.split()[2:] for line in lines] == [["ExecutionStarted"], ["WaitStateEntered", "W"]]

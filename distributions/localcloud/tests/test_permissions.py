@@ -3,7 +3,9 @@
 import hashlib
 import json
 
+import boto3
 import pytest
+from botocore.exceptions import ClientError
 
 from compilegate_localcloud.lifecycle import LocalCloud
 from distributions.localcloud.tests.conftest import FAST, make_places
@@ -69,6 +71,32 @@ def test_function_may_do_what_its_role_allows_and_nothing_else(strict, role):
     assert with_grant == "granted"
     assert "AccessDeniedException" in without["errorMessage"]
     assert "ssm:GetParameter" in without["errorMessage"]
+
+
+def test_each_read_of_an_account_needs_its_own_grant(strict):
+    trust = {
+        "Effect": "Allow", "Action": "sts:AssumeRole",
+        "Principal": {"AWS": "arn:aws:iam::000000000000:root"},
+    }  # fmt: skip
+    search = {"Effect": "Allow", "Action": "sagemaker:Search", "Resource": "*"}
+    trusted, granted = (
+        json.dumps({"Version": "2012-10-17", "Statement": [one]}) for one in (trust, search)
+    )
+    iam = strict.client("iam")
+    reader = iam.create_role(RoleName="reader", AssumeRolePolicyDocument=trusted)["Role"]["Arn"]
+    iam.put_role_policy(RoleName="reader", PolicyName="p", PolicyDocument=granted)
+    keys = strict.client("sts").assume_role(RoleArn=reader, RoleSessionName="reader")["Credentials"]
+    session = boto3.Session(
+        keys["AccessKeyId"], keys["SecretAccessKey"], keys["SessionToken"], "us-east-1"
+    )
+    endpoint = strict.running_state().endpoint
+    day = {"TimePeriod": {"Start": "2026-03-01", "End": "2026-03-02"}, "Granularity": "DAILY"}
+
+    assert session.client("sagemaker", endpoint_url=endpoint).search(Resource="TrainingJob")
+    with pytest.raises(ClientError, match="AccessDenied"):
+        session.client("ce", endpoint_url=endpoint).get_cost_and_usage(
+            **day, Metrics=["UsageQuantity"]
+        )
 
 
 def test_credentials_of_a_function_do_not_follow_from_its_name(strict, role):

@@ -5,7 +5,6 @@ from botocore.exceptions import ClientError
 
 from compilegate_localcloud.emulator.sagemaker.quotas import NO_LIMIT
 from distributions.localcloud.tests.failures import set_quotas
-from distributions.localcloud.tests.test_state_machine_training import machine, train_state
 
 pytestmark = pytest.mark.e2e
 
@@ -65,19 +64,3 @@ def test_a_job_that_has_ended_frees_its_instances_and_a_refused_one_leaves_its_n
     trainer.wait(first)
 
     assert "InProgress" == trainer.describe(start(1, name="asked-again"))["TrainingJobStatus"]
-
-
-def test_spot_instances_have_a_quota_of_their_own(start, quota):
-    quota(1)
-    start(1)
-    limits = {"MaxRuntimeInSeconds": 60, "MaxWaitTimeInSeconds": 60}
-
-    start(1, EnableManagedSpotTraining=True, StoppingCondition=limits)
-
-
-def test_a_state_machine_sees_the_name_that_aws_publishes(trainer, machines, quota):
-    quota(0)
-    cluster = {"InstanceType": KIND, "InstanceCount": 1, "VolumeSizeInGB": 1}
-    result = machines.run(machine(Train=train_state()), trainer.request("", ResourceConfig=cluster))
-
-    assert "SageMaker.ResourceLimitExceededException" == result["error"]

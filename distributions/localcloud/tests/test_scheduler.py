@@ -59,7 +59,7 @@ def test_as_many_jobs_run_as_there_are_slots(make_job):
     assert third.runs()
 
 
-@pytest.mark.parametrize(("slots", "cores"), [(1, 1), (2, 1), (5, 2), (8, 4), (32, 4)])
+@pytest.mark.parametrize(("slots", "cores"), [(1, 1), (5, 2), (32, 4)])
 def test_a_measuring_job_has_half_of_the_machine_at_most_four_cores(make_job, slots, cores):
     scheduler = Scheduler(slots)
     beside = [Waiting(scheduler, make_job(str(number))) for number in range(slots - cores)]
@@ -98,20 +98,10 @@ def test_stopped_job_gives_up_its_place(make_job):
     assert last.runs()
 
 
-def test_waiting_job_is_pending(make_job):
-    scheduler = Scheduler(1)
-    Waiting(scheduler, make_job("a"))
-    waiting = Waiting(scheduler, make_job("b"))
-
-    assert waiting.job.describe()["SecondaryStatus"] == "Pending"
-
-
 @pytest.mark.parametrize(
     ("answer", "visible", "expected"),
     [
         ("echo 'GPU 0: NVIDIA H100 (UUID: GPU-1)'", None, True),
-        ("echo 'GPU 0: NVIDIA H100 (UUID: GPU-1)'", "0", True),
-        ("echo 'GPU 0: NVIDIA H100 (UUID: GPU-1)'", "", False),
         ("echo 'GPU 0: NVIDIA H100 (UUID: GPU-1)'", "-1", False),
         ("echo 'No devices found.'", None, False),
         ("exit 9", None, False),  # a driver that does not run

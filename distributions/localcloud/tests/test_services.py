@@ -40,14 +40,6 @@ def test_only_the_runtimes_own_packages_can_be_imported(client, make_function):
     assert answer["found"] == ["json", "sqlite3", "boto3", "botocore"]
 
 
-def test_function_calls_the_local_cloud(client, make_function, cloud):
-    environment = invoke(client, make_function(PROBE), {"modules": []})["environment"]
-
-    assert environment["AWS_ENDPOINT_URL"] == cloud.state().endpoint
-    assert environment["AWS_REGION"] == "us-east-1"
-    assert "PYTHONPATH" not in environment
-
-
 @pytest.mark.skipif(sys.platform != "linux", reason="workers are forked on Linux only")
 def test_workers_are_forked_from_one_process_unless_the_code_brings_its_own_sdk(
     client, make_function
@@ -68,14 +60,6 @@ def test_workers_are_forked_from_one_process_unless_the_code_brings_its_own_sdk(
     assert one[1] != other[1], "each has its function's name"
     assert one[2] != other[2], "chance is not forked"
     assert "template.py" not in started[0]
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="workers are forked on Linux only")
-def test_a_part_of_the_sdk_in_the_bundle_is_the_one_that_is_imported(client, make_function):
-    source = "import six\ndef handler(e, c):\n    return getattr(six, 'OWN', False)\n"
-    functions = [make_function(source), make_function(source, files={"six.py": "OWN = True\n"})]
-
-    assert [False, True] == [invoke(client, function, {}) for function in functions]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="workers are forked on Linux only")
@@ -132,13 +116,6 @@ def test_function_that_cannot_be_imported_says_so_and_logs_it(client, make_funct
     assert "No module named 'absent_dependency'" in answer["errorMessage"]
     log = api.logs(arn.rsplit(":", 1)[1], cloud=cloud)
     assert any("absent_dependency" in line for line in log.lines)
-
-
-def test_error_is_named_after_its_class(client, make_function):
-    arn = make_function("def handler(e, c):\n    raise KeyError('trial')\n")
-    answer = invoke(client, arn, {})
-
-    assert (answer["errorType"], answer["errorMessage"]) == ("KeyError", "'trial'")
 
 
 def test_a_stack_makes_changes_and_removes_a_budget(client):

@@ -9,7 +9,6 @@ import boto3
 import pytest
 from botocore.config import Config
 from botocore.credentials import Credentials
-from botocore.exceptions import ClientError
 
 from distributions.localcloud.tests.signed_requests import OddlyWritten, claim, send
 
@@ -63,13 +62,10 @@ def unharmed(cloud, state):
 
 # Arguments of claim(); "session" stands for a role's key with its token.
 CLAIMS = {
-    "get": ("s3", "GET", "/routing/a"),
     "get of a session": ("s3", "GET", "/routing/a", {"session": True}),
-    "put": ("s3", "PUT", "/routing/new", {"body": b"new"}),
     "put in chunks": (
         "s3", "PUT", "/routing/new", {"body": CHUNKS, "headers": CHUNKED, "streamed": True},
     ),
-    "presigned get": ("s3", "GET", "/routing/a", {"presigned": True}),
     "presigned get of a session": (
         "s3", "GET", "/routing/a", {"presigned": True, "session": True},
     ),
@@ -78,12 +74,7 @@ CLAIMS = {
     "query": ("sts", "POST", "/", {"body": IDENTITY, "headers": FORM}),
     "presigned query": ("sts", "GET", f"/?{IDENTITY.decode()}", {"presigned": True}),
     "json": ("dynamodb", "POST", "/", {"body": b"{}", "headers": {**JSON_TYPE, **TABLES}}),
-    "json of a session": (
-        "dynamodb", "POST", "/",
-        {"body": b"{}", "headers": {**JSON_TYPE, **TABLES}, "session": True},
-    ),
-    "rest": ("lambda", "GET", "/2015-03-31/functions"),
-    "presigned rest": ("lambda", "GET", "/2015-03-31/functions", {"presigned": True}),
+    "rest": ("lambda", "GET", "/2015-03-31/functions", {}),
 }  # fmt: skip
 HEADERS = {
     "X-Amz-Target": "AmazonSSM.PutParameter",
@@ -109,12 +100,14 @@ PATHS = (
     "/oauth2/token", "/queue/x", "/clusters", "/_aws/execute-api/x/y",
 )  # fmt: skip
 
+ALIKE = ("#", "#z", "#/../z", "/.", "//", "/../a")
+
 
 @pytest.fixture(params=CLAIMS)
 def request_of(request, state, session):
     """A request that is let in, of each kind of claim."""
-    service, method, path, *rest = CLAIMS[request.param]
-    options = dict(rest[0]) if rest else {}
+    service, method, path, options = CLAIMS[request.param]
+    options = dict(options)
     credentials = session if options.pop("session", False) else None
     return claim(state, service, method, path, credentials=credentials, **options)
 
@@ -133,71 +126,36 @@ def names(headers):
     return {name.lower() for name in headers}
 
 
-def test_claim_is_let_in_as_it_was_signed(state, request_of):
-    status = answer_of(state, request_of)[0]
-
-    assert status in (200, 204)
-
-
-@pytest.mark.parametrize("name", HEADERS)
-def test_header_that_is_added_unsigned_is_refused(state, request_of, name):
-    added = {key: value for key, value in request_of.headers.items() if key.lower() != name.lower()}
-    is_new = len(added) == len(request_of.headers)
-    body = OVERWRITE if "X-Amz-Signature=" in request_of.path else request_of.body
-    answer = answer_of(
-        state, replace(request_of, headers={**added, name: HEADERS[name]}, body=body)
-    )
-
-    assert answer[0] in (400, 403)
-    if is_new:
-        is_s3 = "/s3/" in f"{request_of.path}{request_of.headers}".replace("%2F", "/")
-        expected = {"AccessDenied"} if is_s3 else {
-            "SignatureDoesNotMatch", "InvalidSignatureException",
-        }  # fmt: skip
-        assert code_of(answer) in expected
-        assert is_s3 == (f"<HeadersNotSigned>{name.lower()}</HeadersNotSigned>" in answer[2])
-
-
-def test_second_value_of_a_signed_header_is_refused(state):
-    body = json.dumps({"Limit": 3}).encode()
-    request = claim(state, "dynamodb", "POST", "/", body=body, headers={**JSON_TYPE, **TABLES})
-    twice = {**request.headers, "x-amz-target": "AmazonSSM.PutParameter"}
-
-    assert 400 == answer_of(state, replace(request, headers=twice))[0]
-
-
-@pytest.mark.parametrize("parameter", PARAMETERS)
-def test_parameter_that_is_added_is_refused(state, request_of, parameter):
-    joined = f"{request_of.path}{'&' if '?' in request_of.path else '?'}{parameter}"
-
-    assert answer_of(state, replace(request_of, path=joined))[0] in (400, 403)
-
-
-@pytest.mark.parametrize("host", HOSTS)
-def test_host_that_is_changed_is_refused(state, request_of, host):
-    headers = {**request_of.headers, "Host": host.format(port=state.port)}
-
-    assert 403 == answer_of(state, replace(request_of, headers=headers))[0]
-
-
-@pytest.mark.parametrize("path", PATHS)
-def test_path_that_is_changed_is_refused(state, request_of, path):
-    _, mark, query = request_of.path.partition("?")
-    if request_of.path.partition("?")[0] == path:
-        pytest.skip("its own")
-
-    assert answer_of(state, replace(request_of, path=f"{path}{mark}{query}"))[0] in (400, 403)
-
-
-@pytest.mark.parametrize("addition", ["#z", "#/../z", "/.", "//", "/../a", "?"])
-def test_path_that_a_url_would_read_alike_is_refused(state, request_of, addition):
+def test_claim_is_let_in_as_it_was_signed_and_nothing_else(state, request_of):
+    """Not what is added unsigned, and no other host or path that a URL would read alike."""
     path, mark, query = request_of.path.partition("?")
-    if addition == "?":
-        pytest.skip("an empty query is none") if not mark else None
-        addition = "#"
-    changed = f"{path}{addition}{mark}{query}"
+    more = f"{request_of.path}{'&' if mark else '?'}"
+    changed = [
+        *(replace(request_of, path=more + parameter) for parameter in PARAMETERS),
+        *(
+            replace(request_of, headers={**request_of.headers, "Host": one.format(port=state.port)})
+            for one in HOSTS
+        ),
+        *(replace(request_of, path=f"{one}{mark}{query}") for one in PATHS if one != path),
+        *(replace(request_of, path=f"{path}{one}{mark}{query}") for one in ALIKE),
+    ]  # fmt: skip
 
-    assert answer_of(state, replace(request_of, path=changed))[0] in (400, 403)
+    assert answer_of(state, request_of)[0] in (200, 204)
+    assert [] == [one for one in changed if answer_of(state, one)[0] not in (400, 403)]
+
+
+def test_header_that_is_added_unsigned_is_refused(state, request_of):
+    is_s3 = "/s3/" in f"{request_of.path}{request_of.headers}".replace("%2F", "/")
+    codes = ("AccessDenied",) if is_s3 else ("SignatureDoesNotMatch", "InvalidSignatureException")
+    body = OVERWRITE if "X-Amz-Signature=" in request_of.path else request_of.body
+    for name, value in HEADERS.items():
+        others = {k: v for k, v in request_of.headers.items() if k.lower() != name.lower()}
+        answer = answer_of(state, replace(request_of, headers={**others, name: value}, body=body))
+
+        assert answer[0] in (400, 403), name
+        if len(others) == len(request_of.headers):  # a new one
+            assert code_of(answer) in codes, name
+            assert is_s3 == (f"<HeadersNotSigned>{name.lower()}</HeadersNotSigned>" in answer[2])
 
 
 FORM_BODY = (
@@ -206,7 +164,7 @@ FORM_BODY = (
 )
 
 
-@pytest.mark.parametrize("kind", ["presigned put", "presigned post", "presigned get"])
+@pytest.mark.parametrize("kind", ["presigned put", "presigned post"])
 @pytest.mark.parametrize(
     ("content_type", "body"),
     [
@@ -230,8 +188,8 @@ def test_body_of_a_presigned_url_calls_no_other_service(state, kind, content_typ
 @pytest.mark.parametrize(
     ("trailer", "value"),
     [
-        ("x-amz-target", "AmazonSSM.PutParameter"), ("x-amz-copy-source", "/routing/z"),
-        ("x-amz-meta-name", "owned"), ("content-type", "text/owned"), ("authorization", "AWS x:y"),
+        ("x-amz-target", "AmazonSSM.PutParameter"), ("x-amz-meta-name", "owned"),
+        ("authorization", "AWS x:y"),
     ],
 )  # fmt: skip
 def test_trailer_of_a_body_is_no_header(state, cloud, kind, trailer, value):
@@ -293,33 +251,12 @@ def test_parameter_in_another_case_hides_no_scope(state):
     assert (403, "SignatureDoesNotMatch") == (answer[0], code_of(answer))
 
 
-def test_presigned_scope_of_no_service_is_refused(state):
-    answer = answer_of(state, claim(state, "no-service", "GET", "/routing/a", presigned=True))
-
-    assert (400, "AuthorizationQueryParametersError") == (answer[0], code_of(answer))
-
-
 @pytest.mark.parametrize("presigned", [False, True])
-@pytest.mark.parametrize("path", [path for path in PATHS if not path.startswith("/_")])
-def test_scope_decides_whatever_the_path_looks_like(state, path, presigned):
+def test_scope_decides_whatever_the_path_looks_like(state, presigned):
     """S3 has no such bucket; ministack would let the service answer that the path reminds it of."""
-    answer = answer_of(state, claim(state, "s3", "GET", path, presigned=presigned))
-    expected = {"/routing/z": "z held"}
-
-    if path in expected:
-        assert (200, expected[path]) == (answer[0], answer[2])
-    else:
-        assert code_of(answer) in ("NoSuchBucket", "InvalidBucketName")
-
-
-@pytest.mark.parametrize("bucket", ["tasks", "iceberg-data"])
-@pytest.mark.parametrize("presigned", [False, True])
-def test_bucket_may_be_named_as_another_services_path(state, cloud, bucket, presigned):
-    cloud.client("s3").create_bucket(Bucket=bucket)
-    cloud.client("s3").put_object(Bucket=bucket, Key="a", Body=b"a held")
-    answer = answer_of(state, claim(state, "s3", "GET", f"/{bucket}/a", presigned=presigned))
-
-    assert (200, "a held") == (answer[0], answer[2])
+    for path in (one for one in PATHS if not one.startswith(("/_", "/routing"))):
+        answer = answer_of(state, claim(state, "s3", "GET", path, presigned=presigned))
+        assert code_of(answer) in ("NoSuchBucket", "InvalidBucketName"), path
 
 
 CALLS = {
@@ -329,33 +266,21 @@ CALLS = {
     "sts": "get_caller_identity", "cloudformation": "list_stacks", "cloudwatch": "list_metrics",
     "logs": "describe_log_groups", "lambda": "list_functions", "kms": "list_keys",
     "stepfunctions": "list_state_machines", "sagemaker": "list_training_jobs",
-    "secretsmanager": "list_secrets", "resourcegroupstaggingapi": "get_resources",
-    "ec2": "describe_vpcs", "ecr": "describe_repositories", "cloudtrail": "describe_trails",
-    "apigatewayv2": "get_apis", "kinesis": "list_streams", "firehose": "list_delivery_streams",
+    "resourcegroupstaggingapi": "get_resources", "ec2": "describe_vpcs",
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("with_token", [False, True])
+def own_session(state, key):
+    return boto3.Session(key.access_key, key.secret_key, key.token, region_name=state.region)
+
+
 @pytest.mark.parametrize("service", CALLS)
-def test_sdk_reaches_every_service(state, session, service, with_token):
-    own = boto3.Session(
-        session.access_key, session.secret_key, session.token, region_name=state.region
-    )
-    client = (
-        own.client(service, endpoint_url=state.endpoint) if with_token else state.client(service)
-    )
-    answer = getattr(client, CALLS[service])()
+def test_sdk_reaches_every_service(state, session, service):
+    own = own_session(state, session).client(service, endpoint_url=state.endpoint)
+    for client in (own, state.client(service)):
+        answer = getattr(client, CALLS[service])()
 
-    assert 200 == answer["ResponseMetadata"]["HTTPStatusCode"]
-
-
-def test_quotas_and_budgets_are_reached(state):
-    with pytest.raises(ClientError) as caught:
-        state.client("service-quotas").get_service_quota(ServiceCode="sagemaker", QuotaCode="L-0")
-
-    assert "NoSuchResourceException" == caught.value.response["Error"]["Code"]
-    budgets = state.client("budgets").describe_budgets(AccountId="000000000000")
-    assert 200 == budgets["ResponseMetadata"]["HTTPStatusCode"]
+        assert 200 == answer["ResponseMetadata"]["HTTPStatusCode"]
 
 
 def test_what_sdks_do_with_objects(state, cloud):
@@ -380,34 +305,27 @@ def test_what_sdks_do_with_objects(state, cloud):
     assert len(keys) == len(deleted)
 
 
-URLS = {
-    "get": ("get_object", {"Key": "a"}, "GET"),
-    "head": ("head_object", {"Key": "a"}, "HEAD"),
-    "put": ("put_object", {"Key": "new"}, "PUT"),
-    "put of a type that is not signed": ("put_object", {"Key": "new"}, "PUT", TEXT),
-    "put of a type": ("put_object", {"Key": "new", "ContentType": "text/plain"}, "PUT", TEXT),
-    "put with metadata": (
-        "put_object", {"Key": "new", "Metadata": {"name": "value"}}, "PUT",
-        {"x-amz-meta-name": "value"},
-    ),
-    "put with rights": (
-        "put_object", {"Key": "new", "ACL": "private"}, "PUT", {"x-amz-acl": "private"},
-    ),
-    "list": ("list_objects_v2", {}, "GET"),
-    "delete": ("delete_object", {"Key": "absent"}, "DELETE"),
-}  # fmt: skip
+TYPED = {"Key": "new", "ContentType": "text/plain"}
+NAMED = {"Key": "new", "Metadata": {"name": "value"}}
+URLS = [
+    ("get_object", {"Key": "a"}, "GET", {}),
+    ("head_object", {"Key": "a"}, "HEAD", {}),
+    ("put_object", {"Key": "new"}, "PUT", TEXT),  # of a type that is not signed
+    ("put_object", TYPED, "PUT", TEXT),
+    ("put_object", NAMED, "PUT", {"x-amz-meta-name": "value"}),
+    ("list_objects_v2", {}, "GET", {}),
+    ("delete_object", {"Key": "absent"}, "DELETE", {}),
+]
 
 
 @pytest.mark.parametrize("with_token", [False, True])
-@pytest.mark.parametrize("kind", URLS)
-def test_urls_that_sdks_presign(state, session, kind, with_token):
-    call, what, method, *headers = URLS[kind]
-    key = session if with_token else Credentials("000000000000", state.secret)
-    own = boto3.Session(key.access_key, key.secret_key, key.token, region_name=state.region)
+def test_urls_that_sdks_presign(state, session, with_token):
+    own = own_session(state, session if with_token else Credentials("0" * 12, state.secret))
     config = Config(s3={"addressing_style": "path"}, signature_version="s3v4")
     client = own.client("s3", endpoint_url=state.endpoint, config=config)
-    url = client.generate_presigned_url(call, Params={"Bucket": "routing", **what})
-    path = url.removeprefix(state.endpoint)
-    answer = send(state, method, path, headers=dict(*headers), body=b"new" * (method == "PUT"))
+    for call, what, method, headers in URLS:
+        url = client.generate_presigned_url(call, Params={"Bucket": "routing", **what})
+        path = url.removeprefix(state.endpoint)
+        answer = send(state, method, path, headers=headers, body=b"new" * (method == "PUT"))
 
-    assert answer[0] in (200, 204)
+        assert answer[0] in (200, 204), (call, what)

@@ -88,27 +88,6 @@ def test_failed_job_is_a_failed_task_whose_cause_describes_the_job(waited_for):
     assert described["FailureReason"].endswith("exit code: 1")
 
 
-def test_failed_job_can_be_caught(waited_for):
-    catch = {
-        "ErrorEquals": ["States.TaskFailed"], "Next": "Settle",
-        "Output": "{% $parse($states.errorOutput.Cause).TrainingJobStatus %}",
-    }  # fmt: skip
-    _, result = waited_for("raise SystemExit(1)", then=SETTLE, Catch=[catch])
-
-    assert result["out"] == "Failed"
-
-
-def test_throttled_creation_is_retried_under_a_new_name(waited_for, failing):
-    failing(Failure.THROTTLED, count=2)
-    retry = {
-        "ErrorEquals": ["SageMaker.AmazonSageMakerException"], "IntervalSeconds": 1,
-        "MaxAttempts": 3, "BackoffRate": 1, "JitterStrategy": "FULL",
-    }  # fmt: skip
-    request, result = waited_for(Retry=[retry])
-
-    assert result["out"]["TrainingJobName"] == name_of(request, 2)
-
-
 @pytest.mark.parametrize(
     ("failure", "error"),
     [
@@ -122,13 +101,6 @@ def test_refused_creation_is_named_as_aws_names_it(waited_for, failing, failure,
 
     assert (result["status"], result["error"]) == ("FAILED", error)
     assert "Service: AmazonSageMaker; Status Code: 400" in result["cause"]
-
-
-def test_name_that_is_taken_is_an_error_of_its_own(waited_for, machines):
-    request, _ = waited_for()
-    result = machines.run(machine(Train=train_state()), request)
-
-    assert result["error"] == "SageMaker.ResourceInUseException"
 
 
 def test_stopping_the_execution_stops_its_jobs(trainer, machines, client):
@@ -168,24 +140,6 @@ def test_what_times_out_stops_its_job(trainer, waited_for, how, status):
     assert stopped(trainer, request) == "Stopped"
 
 
-def test_job_stopped_by_another_hand_fails_the_task(trainer, machines, client):
-    request = trainer.request(SLEEP)
-    execution = machines.start(machine(Train=train_state()), request)
-    trainer.wait_until_training(name_of(request))
-    client("sagemaker").stop_training_job(TrainingJobName=name_of(request))
-    state = machines.wait(execution)
-
-    assert (state["status"], state["error"]) == ("FAILED", "States.TaskFailed")
-    assert json.loads(state["cause"])["TrainingJobStatus"] == "Stopped"
-
-
-def test_call_without_sync_does_not_wait(waited_for, client):
-    request, result = waited_for(SLEEP, Resource="arn:aws:states:::sagemaker:createTrainingJob")
-    client("sagemaker").stop_training_job(TrainingJobName=name_of(request))
-
-    assert result["out"]["TrainingJobArn"].endswith(name_of(request))
-
-
 @pytest.fixture
 def measuring(trainer, client):
     """As many measuring jobs as the machine has cores for."""
@@ -208,16 +162,6 @@ def test_a_job_that_has_no_core_is_pending_until_a_measuring_job_ends(trainer, c
     assert "TrainingStartTime" not in waiting
     assert trainer.wait(job)["TrainingJobStatus"] == "Completed"
     assert trainer.log_lines(job) == ["1"]
-
-
-@pytest.mark.usefixtures("measuring")
-def test_pending_job_can_be_stopped(trainer, client):
-    name = trainer.start("")
-    trainer.wait_until(name, lambda job: job["SecondaryStatus"] == "Pending", seconds=5)
-    client("sagemaker").stop_training_job(TrainingJobName=name)
-    job = trainer.wait(name, seconds=5)
-
-    assert (job["TrainingJobStatus"], job["SecondaryStatus"]) == ("Stopped", "Stopped")
 
 
 def test_a_field_that_the_integration_does_not_know_ends_the_execution_past_every_catch(

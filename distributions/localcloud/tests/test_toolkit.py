@@ -46,14 +46,6 @@ def test_requirements_are_installed_for_their_job_alone(trainer, tmp_path):
 
 
 @e2e
-def test_requirements_that_cannot_be_had_fail_the_job_as_in_a_container(trainer):
-    files = {"requirements.txt": "--no-index\nno-such-package-anywhere\n"}
-    job = trainer.wait(trainer.start("", files=files), 60)
-
-    assert "InstallRequirementsError" in job["FailureReason"]
-
-
-@e2e
 def test_a_setup_py_makes_the_toolkit_start_a_module_instead_of_the_program(trainer):
     """Why a source folder with one is refused."""
     files = {
