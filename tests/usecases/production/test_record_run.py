@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from compilegate.domain import job_output
+from compilegate.domain.codec import write
 from compilegate.domain.errors import NotFoundError
+from compilegate.domain.flag import CompileBundle
+from compilegate.domain.production.attempts import Attempt
 from compilegate.domain.service_limits import problems
 from compilegate.facts import read
 from tests.archives import tarball
@@ -16,6 +20,7 @@ from tests.usecases.production.runs import (
     CAPACITY,
     LIMIT,
     NAME,
+    ON,
     OUT_OF_MEMORY,
     Production,
     summary_tar,
@@ -25,10 +30,10 @@ from tests.usecases.trial_builder import quality_output
 P4, G5 = "ml.p4d.24xlarge", "ml.g5.24xlarge"
 
 
-def begun(workload=SOUND):
+def begun(workload=SOUND, flag=ON):
     """A run that trains the candidate."""
     production = Production(workload)
-    production.promote()
+    production.promote(flag)
     production.begin()
     return production
 
@@ -220,3 +225,62 @@ def test_other_types_train_the_baseline_and_are_no_evidence(caplog):
     assert [("compile", 0), ("baseline", 1)] == [
         (entry["arm"], entry["attempt"]) for entry in production.entries("run_waiting")
     ]
+
+
+DIGEST = "a" * 64
+NAMED = replace(ON, compile_bundle=CompileBundle(f"compile-cache/b/bundles/{DIGEST}.json", DIGEST))
+VARIABLE = "COMPILEGATE_COMPILE_BUNDLE"
+
+
+def test_the_job_of_the_candidate_gets_the_digest_and_the_folder_it_lies_in():
+    request = begun(flag=NAMED).build()
+
+    assert DIGEST == request["Environment"][VARIABLE]
+    kept = request["Environment"]["COMPILEGATE_COMPILE_CACHE"]
+    folder = request["CheckpointConfig"]["LocalPath"]
+    assert f"{folder}/inductor" == kept  # so bundles/ lies beside it, in compile-cache/NAME/
+    assert request["CheckpointConfig"]["S3Uri"].endswith(f"/compile-cache/{SOUND.name}/")
+
+
+@pytest.mark.parametrize(
+    ("flag", "spot", "attempt"),
+    [
+        (ON, False, Attempt()),
+        (replace(NAMED, enabled=False, state="off"), False, Attempt()),
+        (NAMED, True, Attempt()),  # its checkpoint folder is its own
+        (NAMED, False, Attempt(1, rerun=True)),
+        (NAMED, False, Attempt(1, instance_type="ml.g5.2xlarge")),
+    ],
+)
+def test_any_other_job_has_nothing_to_restore(flag, spot, attempt):
+    made = begun(change(SOUND, training__spot=spot), flag)
+    made.attempt = write(attempt)
+
+    assert VARIABLE not in made.build()["Environment"]
+
+
+@pytest.mark.parametrize(
+    ("bundle", "state"),
+    [
+        ({"state": "restored"}, "restored"), ({"state": "stale"}, "stale"),
+        # What does not say it is no proof.
+        (None, "not_recorded"), ("restored", "not_recorded"), ({"state": "<b>"}, "not_recorded"),
+        ({"state": ["restored"]}, "not_recorded"),
+    ],
+)  # fmt: skip
+def test_the_ledger_says_what_came_of_it_beside_a_result_that_counts_as_ever(bundle, state):
+    made = begun(flag=NAMED)
+    made.completes(compile_bundle=bundle)
+    (run,) = made.runs()
+
+    assert {"sha256": DIGEST, "state": state} == run.details["compile_bundle"]
+    assert run.counts
+
+
+def test_a_job_that_died_without_a_record_or_names_no_bundle_says_nothing_of_one():
+    died, unnamed = begun(flag=NAMED), begun()
+    died.fails("CUDA out of memory")
+    unnamed.completes()
+
+    for made in (died, unnamed):
+        assert "compile_bundle" not in made.runs()[0].details
