@@ -143,6 +143,7 @@ SET = ("flag", "set", "bert-docs", "--candidate", "fp8")
         ),
         (("flag", "revert", "bert-dcos", "--reason", WHY, "--yes"), "did you mean bert-docs?"),
         (("flag", "show", "bert-dcos"), "is not a workload of this stage (got 'bert-dcos')."),
+        (("flag", "history", "bert-dcos"), "is not a workload of this stage (got 'bert-dcos')."),
     ],
 )  # fmt: skip
 def test_what_cannot_be_done_is_refused_before_anything_changes(command, said, invoke, promoted):

@@ -22,6 +22,19 @@ def test_what_there_is_no_report_of_is_an_error(words, code, said, invoke):
     assert said in result.stderr
 
 
+def test_without_a_local_cloud_the_history_saved_before_is_named(invoke, providers, registered):
+    providers.local_cloud = registered
+    first = invoke("report", "bert-docs", "--history", "--local")
+    providers.local_cloud = None
+
+    again = invoke("report", "bert-docs", "--history", "--local")
+    other = invoke("report", "other", "--history", "--local")
+
+    assert (first.stdout, 0) == (again.stdout, again.exit_code)
+    assert "this report was saved before" in again.stderr
+    assert 1 == other.exit_code
+
+
 def test_without_a_local_cloud_the_saved_reports_are_looked_through(tmp_path, invoke):
     for trial in ("0aaaaaaa", "0bbbbbbb"):
         folder = tmp_path / "compilegate-reports" / f"demo-lm-{trial}"

@@ -2,7 +2,6 @@
 
 import json
 import random
-from collections import Counter
 from functools import partial
 from pathlib import Path
 from unittest.mock import patch
@@ -10,9 +9,7 @@ from unittest.mock import patch
 import pytest
 from botocore.exceptions import ClientError
 
-from compilegate.adapters.state_machines import ExecutionState
 from compilegate.cli.common.outcome import full_run_words
-from compilegate_localcloud.emulator.limits import Limits
 from tests.cli.project import write_compiling, write_project
 from tests.cli.trial_script import decided, executions
 from tests.domain.evidence_builder import GOOD, NOISY
@@ -46,6 +43,29 @@ def test_of_several_the_worst_exit_code_and_a_list_of_outcomes(tmp_path, invoke,
     outcomes = json.loads(result.stdout)
     assert ["promote", "inconclusive"] == [outcome["verdict"] for outcome in outcomes]
     assert 11 == result.exit_code
+
+
+def test_one_that_cannot_start_is_named_and_the_others_go_on(tmp_path, invoke, aws):
+    def start(payload):
+        if payload["workload"] == "two":
+            raise ValueError("refused")
+        decided(aws, payload, metrics=GOOD)
+
+    executions(aws).on_start = start
+    one, two = two_projects(tmp_path)
+    wrong = write_project(tmp_path / "c", ("model:", "no_model:"))
+
+    result = invoke("run", wrong, one, two, "--json")
+
+    outcome, *not_started = json.loads(result.stdout)
+    assert (1, "promote") == (result.exit_code, outcome["verdict"])
+    assert [(str(wrong), None, "bad_input"), (str(two), "two", "unexpected")] == [
+        (entry["file"], entry["workload"], entry["error"]["kind"]) for entry in not_started
+    ]
+    assert {"not_started"} == {entry["verdict"] for entry in not_started}
+    assert all(f"{file} was not started" in result.stderr for file in (wrong, two))
+    assert {} == executions(aws).stopped
+    assert 2 == invoke("run", wrong, one).exit_code
 
 
 def test_of_files_that_name_the_same_workload_none_is_started(tmp_path, invoke, aws):
@@ -146,57 +166,26 @@ def test_a_trial_that_goes_on_in_a_killed_cloud_is_followed(resumed, tmp_path, i
     assert ("goes on" in " ".join(result.stderr.split())) == resumed
 
 
-FILES, HOURS = 50, 1
 THROTTLED = ClientError({"Error": {"Code": "ThrottlingException"}}, "DescribeExecution")
 
 
-class Time:
-    """Passes where the command sleeps."""
-
-    def __init__(self):
-        self.now = 0.0
-
-    def __call__(self):
-        return self.now
-
-    def sleep(self, seconds):
-        self.now += seconds
-
-
-@pytest.fixture
-def clock(monkeypatch):
-    made = Time()
-    monkeypatch.setattr("compilegate.cli.run.time.sleep", made.sleep)
-    monkeypatch.setattr("compilegate.cli.run._CHANCE", random.Random(3))
-    return made
-
-
-def test_fifty_trials_are_watched_within_the_published_rate(tmp_path, invoke, aws, clock):
-    """Beside others who leave a second's share of the rate, two looks out of three none."""
+def test_a_service_that_asks_for_fewer_calls_is_asked_less_often(
+    tmp_path, invoke, aws, monkeypatch
+):
     object.__setattr__(aws, "poll_seconds", 5.0)
-    limits, asked = Limits(clock, lambda _: 0), Counter[float]()
-    described = executions(aws).describe
+    waits = []
+    monkeypatch.setattr("compilegate.cli.run.time.sleep", waits.append)
+    monkeypatch.setattr("compilegate.cli.run._CHANCE", random.Random(3))
 
-    def describe(arn):
-        asked[clock.now] += 1
-        if limits.refusal("states", "DescribeExecution", b"") or clock.now % 3 > 1:
+    def busy(_):
+        if len(waits) < 30:
             raise THROTTLED
-        if clock.now < HOURS * 3600:
-            return ExecutionState(arn, "RUNNING", 0.0)
-        return described(arn)
 
+    executions(aws).on_look = busy
+    executions(aws).looks = 40
     executions(aws).on_start = partial(decided, aws, metrics=GOOD)
-    executions(aws).describe = describe
-    files = [
-        write_project(tmp_path / str(number), ("name: bert-docs", f"name: bert-{number}"))
-        for number in range(FILES)
-    ]
 
-    result = invoke("run", *files, "--json")
-
-    outcomes = json.loads(result.stdout)
-    assert (0, FILES) == (result.exit_code, len(outcomes)), result.stderr
-    assert {"promote"} == {outcome["verdict"] for outcome in outcomes}
-    assert max(asked.values()) <= 10
-    assert sum(asked.values()) / clock.now < 15 / 3
-    assert HOURS * 3600 <= clock.now < 1.2 * HOURS * 3600
+    assert 0 == invoke("run", write_project(tmp_path)).exit_code
+    assert all(0.8 * 60 <= wait <= 1.2 * 60 for wait in waits[5:29])
+    assert 4 <= waits[30] <= 6
+    assert len(set(waits)) == len(waits)  # drawn, so that several do not stay in step

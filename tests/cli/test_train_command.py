@@ -1,6 +1,7 @@
 """``train`` as a team calls it: a run starts, is followed, and its end is said."""
 
 import dataclasses
+import json
 
 import pytest
 
@@ -50,7 +51,9 @@ def test_progress_is_shown_while_it_trains(invoke, registered):
 
     assert "bert-docs: training" in result.stdout
     assert "p0 baseline: step 10/600, loss 3.21" in result.stdout
-    assert "\x1b" not in result.stdout
+    programs = invoke("train", "bert-docs", "--wait", "--json")
+    assert "bert-docs" == json.loads(programs.stdout)["workload"]
+    assert "bert-docs: " in programs.stderr
 
 
 @pytest.mark.parametrize(

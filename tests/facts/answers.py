@@ -35,30 +35,20 @@ def product(
     term = {
         "priceDimensions": {
             f"{sku}.JRTCKXETXF.6YS6EN2CT7": {
-                "unit": values["unit"], "endRange": "Inf", "beginRange": "0", "appliesTo": [],
-                "description": f"${usd} per Hour for Training {kind}",
-                "rateCode": f"{sku}.JRTCKXETXF.6YS6EN2CT7",
-                "pricePerUnit": {values["currency"]: usd},
+                "unit": values["unit"], "pricePerUnit": {values["currency"]: usd},
             }
         },
-        "sku": sku, "effectiveDate": "2026-11-01T00:00:00Z", "offerTermCode": "JRTCKXETXF",
-        "termAttributes": {},
+        "effectiveDate": "2026-11-01T00:00:00Z",
     }  # fmt: skip
     document = {
         "product": {
-            "productFamily": "ML Instance",
             "attributes": {
-                "regionCode": region, "location": "EU (Ireland)", "locationType": "AWS Region",
-                "servicecode": "AmazonSageMaker", "servicename": "Amazon SageMaker",
-                "instanceType": f"{kind}-Training", "instanceName": kind,
+                "regionCode": region, "instanceType": f"{kind}-Training", "instanceName": kind,
                 "platoinstancetype": "Training", "component": "Training",
-                "usagetype": values["usagetype"], "operation": "RunInstance",
+                "usagetype": values["usagetype"],
             },
-            "sku": sku,
         },
-        "serviceCode": "AmazonSageMaker",
         "terms": {"OnDemand": {f"{sku}.JRTCKXETXF": term}},
-        "version": "20261119210312",
         "publicationDate": values["published"],
     }  # fmt: skip
     return json.dumps(document)
@@ -67,12 +57,7 @@ def product(
 def quota(kind: str, instances: float, *, spot: bool = False) -> dict[str, Any]:
     """One entry of ListServiceQuotas."""
     name = f"{kind} for {'spot ' * spot}training job usage"
-    arn = "arn:aws:servicequotas:eu-west-1:111122223333:sagemaker/L-3F53BF0F"
-    return {
-        "ServiceCode": "sagemaker", "ServiceName": "Amazon SageMaker", "QuotaArn": arn,
-        "QuotaCode": "L-3F53BF0F", "QuotaName": name, "Value": instances, "Unit": "None",
-        "Adjustable": True, "GlobalQuota": False, "QuotaAppliedAtLevel": "ACCOUNT",
-    }  # fmt: skip
+    return {"QuotaCode": "L-3F53BF0F", "QuotaName": name, "Value": instances}
 
 
 def image(repository: str, tag: str) -> dict[str, Any]:
