@@ -142,3 +142,39 @@ def test_a_role_that_was_made_for_something_else_is_refused(
         roles(iam, arn).ensure("bert-docs")
 
     assert [] == iam.list_attached_role_policies(RoleName=NAME)["AttachedPolicies"]
+
+
+def test_a_role_follows_the_deployments_path_prefix_boundary_and_tags(iam: Any) -> None:
+    jobs, boundary = policy(iam), policy(iam, "boundary")
+    names = f"arn:aws:iam::{ACCOUNT}:role/ml/team/x-prod-us-east-1-"
+    settings = Settings(
+        "prod", "us-east-1", names, job_policy=jobs, job_boundary=boundary,
+        tags={"cost-centre": "1", "compilegate-workload": "victim", "Application": "risk"},
+    )  # fmt: skip
+    IamJobRoles(iam, settings).ensure("bert-docs")
+    IamJobRoles(iam, settings).ensure("bert-docs")
+    role = iam.get_role(RoleName="x-prod-us-east-1-bert-docs")["Role"]
+    tags = {tag["Key"]: tag["Value"] for tag in role["Tags"]}
+    attached = iam.list_attached_role_policies(RoleName=role["RoleName"])["AttachedPolicies"]
+
+    assert f"{names}bert-docs" == role["Arn"]
+    assert boundary == role["PermissionsBoundary"]["PermissionsBoundaryArn"]
+    assert [jobs] == [one["PolicyArn"] for one in attached]
+    # What separates workloads is not the deployment's to replace.
+    assert ("1", "bert-docs") == (tags["cost-centre"], tags["compilegate-workload"])
+    # IAM refuses two keys that differ by case alone.
+    assert ["risk"] == [tags[name] for name in tags if name.lower() == "application"]
+
+
+def test_it_is_made_once_and_completed_after_a_call_that_broke_off(
+    iam: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arn = policy(iam)
+    made = roles(iam, arn)
+    made.ensure("bert-docs")
+    monkeypatch.setattr(iam, "create_role", refuse)
+    iam.detach_role_policy(RoleName=NAME, PolicyArn=arn)  # as if it had never got that far
+    made.ensure("bert-docs")
+    made.ensure("bert-docs")
+
+    assert_bounded(iam, arn)

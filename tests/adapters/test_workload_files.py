@@ -31,38 +31,16 @@ CASES: dict[str, tuple[tuple[tuple[str, str], ...], dict[str, tuple[str, ...]]]]
         (("  run_hours: 6.0\n", ""),),
         {"schedule.run_hours": ("is missing", "add `run_hours:` with a value")},
     ),
-    "a missing section": (
-        (("quality:\n  metric: eval_accuracy\n  goal: maximize\n  margin: 0.005\n", ""),),
-        {"quality": ("is missing", "add `quality:`")},
-    ),
-    "a section that is a word": (
-        (("shapes:\n  static: true", "shapes: static"),),
-        {"shapes": ("must be a mapping", "(got 'static')", "Fix: write it as")},
-    ),
     "a version that YAML reads as a number": (
         (('"2.13.0"', "2.1"),),
         {"framework.version": (
             "must be text", "(got 2.1), line 5", 'put it in quotes: version: "…"',
         )},
     ),
-    "a number that is none": (
-        (("margin: 0.005", "margin: .nan"),),
-        {"quality.margin": ("out of range", "(got .nan), line 28")},
-    ),
-    "a launcher without its script": (
-        (("entry_point: train.py", "entry_point: launch.py"),),
-        {"training.hyperparameters.script": ("is not", ", train.py")},
-    ),
     "a launcher whose script is not there": (
         (("entry_point: train.py",
           "entry_point: launch.py\n  hyperparameters: {script: trian.py}"),),
         {"training.hyperparameters.script": ("is not in the source folder", "(got 'trian.py')")},
-    ),
-    "a source folder that is not there": (
-        (("source_dir: training", "source_dir: trainning"),),
-        {"training.source_dir": (
-            "does not exist as a folder", "(got 'trainning')", "Fix: create",
-        )},
     ),
     "a source folder that is a link out of the project": (
         (("source_dir: training", "source_dir: linked"),), {"training.source_dir": ("is a link",)},
@@ -77,10 +55,6 @@ CASES: dict[str, tuple[tuple[tuple[str, str], ...], dict[str, tuple[str, ...]]]]
         (("entry_point: train.py", "entry_point: linked.py"),),
         {"training.entry_point": ("lies outside",)},
     ),
-    "several on disk": (
-        (("train.py", "trian.py"), ("{train: data/train}", "{train: data/a, test: data/b}")),
-        {"training.entry_point": (), "training.inputs.train": (), "training.inputs.test": ()},
-    ),
     "what init left open, with the rest": (
         (("learning_rate: 5.0e-5", "learning_rate: TODO"), ("metric: eval_accuracy",
          "metric: TODO"), ("goal: maximize", "goal: up")),
@@ -88,21 +62,9 @@ CASES: dict[str, tuple[tuple[tuple[str, str], ...], dict[str, tuple[str, ...]]]]
          "quality.metric": ("is still to be written (got 'TODO'), line",),
          "quality.goal": ("is not a valid value",)},
     ),
-    "what init left open alone": (
-        (("metric: eval_accuracy", "metric: TODO"),),
-        {"quality.metric": ("is still to be written (got 'TODO'), line 26",)},
-    ),
     "a value that would not reach the script": (
         (("max_runtime_hours", "hyperparameters: {title: two words}\n  max_runtime_hours"),),
         {"training.hyperparameters.title": ("has characters that a shell",)},
-    ),
-    "everything in the document": (
-        (("name: bert-docs", "name: Bert"), ("batch_size: 32", "batchsize: 32"),
-         ("  max_runtime_hours: 12\n", ""), ("static: true", "static: maybe"),
-         ("margin: 0.005", "margin: 0")),
-        {"training.batch_size": (), "training.max_runtime_hours": (),
-         "training.batchsize": ("is not a known key (got 32), line 16. Fix: ",), "name": (),
-         "shapes.static": (), "quality.margin": ()},
     ),
     "values and the source folder": (
         (("goal: maximize", "goal: max"), ("run_hours: 6.0", "run_hours: 200"),
@@ -160,25 +122,19 @@ NO_FILES: tuple[tuple[str, bytes | None, str], ...] = (
     ("w.yaml", None, "does not exist. Fix: name a workload file"),
     ("folder", None, "is a folder. Fix: name a workload file"),
     ("w.yaml", b"", "must be a mapping"),
-    ("w.yaml", b"just words", "must be a mapping"),
-    ("w.yaml", b"- a\n- b\n", "must be a mapping"),
     ("w.yaml", b"\xff\xfe\x00", "cannot be read as UTF-8"),
     ("w.yaml", b"a: 1\n---\nb: 2\n", "is more than one document"),
     ("w.yaml", b"a: !!python/object:os.system {}\n", "has the tag"),
     ("w.yaml", b"\x00\x01", "is not YAML"),
-    ("w.yaml", b"name: a\x00b\n", "is not YAML"),
     ("w.yaml", "name: \u00e9\n".encode("latin-1"), "cannot be read as UTF-8"),
-    ("w.yaml", "schema: 1\n".encode("utf-16"), "cannot be read as UTF-8"),
     ("w.yaml", b'"\\x1b[31m\\x07": 1\nschema: 1\n', "framework"),
     ("w.yaml", b"schema: " + b"9" * 5000, "too many digits"),
-    ("w.yaml", b"schema: 0x" + b"f" * 5000, "in a base other than ten"),
     ("w.yaml", b"[" * 5000, "nested too deeply"),
     ("w.yaml", b"- " * 100_000, "nested too deeply"),
     ("w.yaml", b"{a: " * 50_000, "nested too deeply"),
     ("w.yaml", b"a: 1\n" * 100_000, "larger than 256 KiB"),
     ("train.py", b"", "is a script, not a workload file. Fix: `compilegate init "),
     ("w.ipynb", b"{}", "is a notebook, not a workload file. Fix: convert it first: `jupyter nb"),
-    ("pipe.py", None, "is not a plain file. Fix: name a workload file"),
     ("pipe.yaml", None, "is not a plain file. Fix: name a workload file"),
 )
 
@@ -194,8 +150,7 @@ def test_the_same_name_with_the_other_suffix_is_suggested(tmp_path: Path) -> Non
 def test_what_is_not_a_workload_document_is_refused(
     name: str, content: bytes | None, message: str, tmp_path: Path
 ) -> None:
-    for pipe in ("pipe.py", "pipe.yaml"):
-        os.mkfifo(tmp_path / pipe)
+    os.mkfifo(tmp_path / "pipe.yaml")
     (tmp_path / "folder").mkdir()
     file = tmp_path / name
     if content is not None:

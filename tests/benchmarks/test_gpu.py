@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.gpu import judged, observed, results, runs, same
+from benchmarks.gpu import judged, observed, results, same
 from benchmarks.gpu.machine import ROOT
 from benchmarks.gpu.workloads import BASELINE, TINY, WORKLOADS
 from tests.domain.evidence_builder import judge
@@ -75,17 +75,6 @@ def test_a_gpus_blocks_are_judged_by_the_judges_own_functions(tmp_path):
     assert judge(document).speedup.estimate == compiled["full_run"]["estimate"]
     assert pytest.approx(0.1, rel=0.01) == compiled["mfu"]
     assert judge(document).verdict.value == figures["verdict"]
-
-
-def test_a_segment_that_was_stopped_is_no_result_and_one_that_failed_is(tmp_path):
-    folder = job(tmp_path, {BASELINE: 0.2}, blocks=2)
-    (folder / "job.json").write_text(json.dumps({"arms": {BASELINE: {}, "compile": {}}}))
-    blocks = folder / "evidence"
-    segment(blocks / "block-0" / "compile", seconds=0.1, finished=False, reason=runs.STOPPED)
-    segment(blocks / "block-1" / "compile", seconds=0.1, finished=False, reason="no memory")
-
-    assert [1] == list(runs.whole_blocks(folder))
-    assert {"compile": "no memory"} == runs.failures(folder.parent)
 
 
 @pytest.mark.parametrize(("simulated", "gpu"), [(True, "NVIDIA H200"), (False, None)])

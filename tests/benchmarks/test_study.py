@@ -15,7 +15,6 @@ from benchmarks.decision.portfolio import draw
 from benchmarks.decision.screening import FALSE_ALARMS, Screening
 from benchmarks.decision.study import Cell, figures, percent_of
 from benchmarks.decision.world import FullRun
-from compilegate.domain.judging.equivalence import State, equivalence_of
 
 CELL = Cell("mixed, hybrid", 4)
 CELLS = {cell.name: cell for cell in study.cells()}
@@ -95,32 +94,3 @@ def test_faults_are_caught_but_for_rho_and_sound_arms_but_for_the_false_alarms()
     )
     alarms = np.mean([screening.catches(sound, rng) for _ in range(n)])
     assert pytest.approx(FALSE_ALARMS, abs=0.003) == alarms
-
-
-@pytest.mark.parametrize(
-    ("caught", "late", "first", "then"),
-    [
-        (False, False, State.PASSED, State.PASSED),
-        (True, False, State.FAILED, State.FAILED),
-        (True, True, State.PASSED, State.FAILED),
-    ],
-)
-def test_the_judge_reads_the_simulated_checks(
-    caught: bool, late: bool, first: State, then: State
-) -> None:
-    from compilegate.domain.decision import QualityStep  # noqa: PLC0415
-    from tests.benchmarks.test_driver import PAIR, driver, speed_step  # noqa: PLC0415
-
-    driving = driver(screening=Screening(late=late))
-    driving.caught = dict.fromkeys(driving.caught, caught)
-
-    def states() -> dict[str, State]:
-        return {
-            arm.name: equivalence_of(arm, driving.evidence).state
-            for arm in driving.evidence.candidates
-        }
-
-    driving.answer(speed_step(0, ("baseline", "compile-1", "compile-2")))
-    assert {"compile-1": first, "compile-2": State.UNEXAMINED} == states()
-    driving.answer(QualityStep("shadow", PAIR, usd=None, why=""))
-    assert then == states()["compile-1"]

@@ -22,17 +22,14 @@ from compilegate.cli.main import app
 from compilegate.domain.compilers import NAMES
 from compilegate.domain.eligibility.check import check_eligibility
 from compilegate.domain.planning.plan import plan_trial
-from compilegate.domain.production.job import check_overrides
 from compilegate.domain.reasons import Reason
 from compilegate.domain.request.build import quality_request
 from compilegate.domain.workload.file import parse_workload
 from compilegate.facts import load_facts
-from tests.domain.evidence_builder import judge
 from tests.domain.test_request import CONTEXT
 from tools.docs import generated
 
 NAME, REGION = "stand_in", "us-east-1"
-EXAMPLE = generated.DOCS / "examples" / "evidence.json"
 SCRIPT = """
 import torch
 from torch import nn
@@ -89,13 +86,6 @@ def blocked() -> dict[str, Any]:
     return check_eligibility(parse_workload(document), load_facts(), region=REGION).to_dict()
 
 
-def judged() -> dict[str, Any]:
-    """The example's evidence as if this compiler had given it; a flag may carry the change."""
-    check_overrides({"compiler": NAME, "compile_mode": "careful"})
-    document = json.loads(EXAMPLE.read_text().replace('"torch_compile"', f'"{NAME}"'))
-    return judge(document).to_dict("flag")
-
-
 def trained() -> dict[str, Any]:
     """What a job proves of it before and after its first step."""
     compiler = backends.compiler_for(NAME, "careful")
@@ -120,14 +110,13 @@ def launched() -> str:
     return "started"
 
 
-def examined() -> dict[str, Any]:
-    """What the doctor says for it: by name, and by a workload file's candidates."""
+def checked() -> Any:
+    """What the command says of a workload file with a candidate that it compiles."""
     Path("causal_lm.py").write_text(SCRIPT)
     document = workload_document()
     document["training"]["source_dir"] = "."
     Path("w.yaml").write_text(yaml.safe_dump(document))
-    named = command("doctor", "causal_lm.py", "--compiler", NAME)
-    return {"named": named, "workload": command("doctor", "w.yaml")}
+    return command("check", "w.yaml")
 
 
 def main() -> None:
@@ -136,13 +125,9 @@ def main() -> None:
         "names": {"workload": NAMES, "training": backends.NAMES},
         "planned": planned(),
         "other": blocked(),
-        "judged": judged(),
         "trained": trained(),
         "launched": launched(),
-        "doctor": examined(),
-        "check": command("check", "w.yaml"),
-        "facts": command("facts", "assumptions"),
-        "table": generated.compilers("<!-- compilers -->\n\n<!-- end of compilers -->"),
+        "check": checked(),
     }
     sys.stdout.write(json.dumps(document, default=str))
 

@@ -67,15 +67,6 @@ def test_every_request_of_the_matrix_is_one_that_the_service_would_take():
         assert [] == [str(problem) for problem in problems(request, limits)]
 
 
-def test_a_stored_file_gives_back_every_request(tmp_path):
-    requests = {case.id: ours.built(case) for case in cases()[::9]}
-    path = tmp_path / "captured.json"
-    stored.write(path, {"sdk": "", "images": {}, "refusals": {}, "requests": requests})
-
-    expected = {name: stored.flat(request) for name, request in requests.items()}
-    assert expected == stored.read(path)["requests"]
-
-
 def test_the_limits_on_file_are_the_installed_botocores():
     """Otherwise: ``python -m tests.conformance.service_model``."""
     on_file = read("create_training_job")

@@ -10,7 +10,6 @@ from datetime import datetime, timedelta
 import pytest
 
 from compilegate.adapters.yaml_document import load_yaml
-from compilegate_discover.account import Account
 from distributions.discover.tests.cloud import AccountInMemory
 from distributions.discover.tests.jobs import IMAGE, NOW, REGION, channels, daily, record
 from distributions.discover.tests.test_grouping import DAYS, names_of
@@ -62,14 +61,6 @@ def test_schedule_length_cost_and_saving_of_a_workload(discover):
     low, high = row["plausible_annual_saving_usd"]
     assert 0 <= low < high < row["usd_per_year"]
     assert row["stopped_by"] is None
-
-
-def test_a_job_of_the_second_that_has_not_ended_counts():
-    (job, *_) = bert()
-    job["CreationTime"] = NOW + timedelta(seconds=0.5)
-    account = Account(AccountInMemory({REGION: [job]}).client, most=1)
-    listed = account.jobs(REGION, NOW - timedelta(days=30), NOW + timedelta(seconds=0.9))
-    assert [job["TrainingJobName"]] == [one.name for one in listed]
 
 
 def test_the_file_has_what_was_read_and_check_says_what_is_left(discover, invoke, tmp_path):
@@ -197,15 +188,6 @@ def test_an_empty_account_without_search_is_empty(discover):
     assert ([], 1) == (discover(account)["workloads"], len(discover(account)["notes"]))
 
 
-def test_a_region_that_cannot_be_reached_is_left_out(discover, invoke):
-    account = AccountInMemory({REGION: bert()})
-    account.unreached = {"eu-west-9"}
-    document = discover(account, "--region", REGION, "--region", "eu-west-9")
-    assert [DAYS] == [row["jobs"] for row in document["workloads"]]
-    assert any("eu-west-9" in note for note in document["notes"])
-    assert 1 == invoke(account, "discover", "--region", "eu-west-9").exit_code
-
-
 def test_workloads_of_one_name_keep_their_files(discover, tmp_path):
     one = daily(names_of("sdk v2", "pytorch-training"), data="s3://data/docs/")
     other = daily(names_of("sdk v3", "pytorch-training"), data="s3://data/prices/")
@@ -219,14 +201,6 @@ def test_workloads_of_one_name_keep_their_files(discover, tmp_path):
     for row in more:
         inputs = load_yaml(tmp_path / row["file"])["training"]["inputs"]
         assert {"train": f"s3://data/{row['name']}/"} == inputs
-
-
-def test_the_page_has_the_sums_and_each_workload(discover, tmp_path):
-    document = discover(AccountInMemory({REGION: bert()}))
-    page = (tmp_path / "jobs" / "discovered.html").read_text()
-    assert f"${document['totals']['usd_per_year']:,.2f} a year" in page
-    assert "bert-docs" in page
-    assert document == json.loads((tmp_path / "jobs" / "discovered.json").read_text())
 
 
 def test_an_empty_account_writes_nothing(discover, invoke, tmp_path):
@@ -346,42 +320,6 @@ for epoch in range(3):
         optimizer.step()
     print(f"val_loss={1.0}")
 """
-
-
-ISOLATED = [*channels("s3://data/docs/"), *channels("s3://code/x/sourcedir.tar.gz", "code")]
-
-
-@pytest.mark.parametrize(
-    ("directory", "changes"),
-    [
-        ("s3://code/x/sourcedir.tar.gz", {}),
-        ("/opt/ml/input/data/code/sourcedir.tar.gz", {"InputDataConfig": ISOLATED}),
-    ],
-    ids=["bundle", "network isolation"],
-)
-def test_the_code_fills_what_jobs_do_not_say(discover, tmp_path, directory, changes):
-    source = {"sagemaker_submit_directory": json.dumps(directory)}
-    jobs = daily(names_of("sdk v2", "plain"), settings=source, **changes)
-    packed = {"s3://code/x/sourcedir.tar.gz": bundle(**{"train.py": SCRIPT})}
-    (row,) = discover(AccountInMemory({REGION: jobs}))["workloads"]
-    assert {"training.batch_size", "training.source_dir"} <= {*row["unknown"]}
-    account = AccountInMemory({REGION: jobs}, objects=packed)
-    (row,) = discover(account, "--with-source")["workloads"]
-    assert ("plain", "train.py") == (row["code"]["kind"], row["code"]["script"])
-    training = load_yaml(tmp_path / row["file"])["training"]
-    assert ("source/plain", 8, 0.1) == (
-        training["source_dir"], training["batch_size"], training["learning_rate"],
-    )  # fmt: skip
-    assert {"batch_size": "batch", "learning_rate": "lr"}.items() <= json.loads(
-        training["hyperparameters"]["argument_names"]
-    ).items()
-    assert not {"training.batch_size", "training.source_dir"} & {*row["unknown"]}
-    # As in a file that is written with the code at once, also what only the code says.
-    updated = load_yaml(tmp_path / row["file"])
-    (row,) = discover(account, "--with-source", "--to", "fresh")["workloads"]
-    fresh = load_yaml(tmp_path / row["file"])
-    assert "metric_patterns" in fresh["training"]["hyperparameters"]
-    assert fresh == updated
 
 
 @pytest.mark.parametrize(

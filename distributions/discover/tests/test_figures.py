@@ -31,11 +31,6 @@ def test_a_job_of_each_monday():
     assert (False, pytest.approx(2.0 * 52)) == (found.ended, found.usd_per_year)
 
 
-def test_a_burst_is_no_schedule_of_its_own():
-    found = figures(*(record(f"docs-{run}", 1 + run / 100) for run in range(5)))
-    assert 5.0 == found.runs_per_week
-
-
 @pytest.mark.parametrize(("days", "ended"), [(20, False), (22, True)])
 def test_a_workload_has_ended_after_three_gaps(days, ended):
     found = figures(*(record(f"docs-{week}", 7 * week + days) for week in range(5)))
@@ -59,12 +54,6 @@ def test_nodes_groups_and_a_job_that_still_runs_are_counted_as_billed():
         record("c", 0.01, BillableTimeInSeconds=None, TrainingJobStatus="InProgress"),
     )
     assert pytest.approx(2.0 * (4 / 2 + 6)) == found.usd_seen
-
-
-def test_the_length_is_of_the_newest_instances():
-    slow = [record(f"s-{day}", 20 + day, TrainingTimeInSeconds=7200) for day in range(5)]
-    fast = [record(f"f-{day}", day + 1, resources={"InstanceCount": 2}) for day in range(3)]
-    assert 1.0 == figures(*slow, *fast).run_hours
 
 
 def test_history_is_of_the_newest_image_and_settings_and_gives_the_margin():
@@ -101,16 +90,3 @@ def test_utilization_is_of_one_gpu_and_by_points_that_are_kept():
         request["MetricDataQueries"][0]["MetricStat"]["Period"] for _, request in cloud.calls
     ]
     assert [60, 300, 3600] == sorted(periods)
-
-
-def test_calls_keep_their_pace():
-    now, slept = [0.0], []
-
-    def sleep(seconds):
-        slept.append(seconds)
-        now[0] += seconds
-
-    pace = Pace(lambda: now[0], sleep)
-    for _ in range(11):
-        pace.wait(5.0)
-    assert pytest.approx(2.0) == sum(slept)

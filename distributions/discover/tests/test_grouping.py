@@ -65,27 +65,6 @@ def test_runs_of_two_workloads_of_one_script_are_two_groups(style):
     assert [DAYS, DAYS] == sizes(first, second)
 
 
-@pytest.mark.parametrize("style", STYLES)
-def test_the_default_name_of_an_image_needs_the_same_data_beside_it(style):
-    names = names_of(style, "pytorch-training")
-    one = daily(names, data="s3://data/docs/2026-01-01/train/")
-    one[5:] = [
-        record(name, 30 - day, data=f"s3://data/docs/2026-01-{day + 2:02}/train/")
-        for day, name in enumerate(names[5:])
-    ]
-    other = daily([f"{name[:50]}9" for name in names_of(style, "pytorch-training")],
-                  data="s3://data/prices/train/")  # fmt: skip
-    groups = group_jobs(read(*one, *other))
-    for group in groups:
-        assert 1 == len({job.setup.channels[0][1][10:13] for job in group.jobs})
-
-
-def test_two_scripts_are_never_one_group():
-    name = "ranker-2026-11-26-20-15-00-123"
-    first, second = (daily([name] * DAYS, program=program) for program in ("a.py", '"b.py"'))
-    assert [DAYS, DAYS] == sizes(first, second)
-
-
 def test_a_workload_of_another_name_is_followed_by_its_data():
     before = [record(f"ranker-{day}-2026-01-01", 40 - day) for day in range(10)]
     after = [record(f"reranker-{day}-2026-01-01", 20 - day) for day in range(10)]
@@ -168,12 +147,6 @@ USUAL, OWN = "pytorch-training", "ranker"
 def test_what_speaks_for_one_workload_and_against_it(groups, name, first, second):
     jobs = daily(names_of("sdk v2", name), **first), daily(names_of("sdk v3", name), **second)
     assert groups == len(sizes(*jobs))
-
-
-@pytest.mark.parametrize(("groups", "data"), [(1, "s3://data/docs/"), (2, "s3://data/prices/")])
-def test_a_name_with_r2_is_a_retry_where_the_data_is_the_same(groups, data):
-    first = daily(names_of("sdk v2", "ranker"), **DOCS)
-    assert groups == len(sizes(first, daily(names_of("sdk v2", "ranker-r2"), data=data)))
 
 
 @pytest.mark.parametrize(

@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
-
-import pytest
-
 from compilegate_doctor import describe
 from compilegate_doctor.project import MOST_FILES, Project
 from compilegate_doctor.script import parse
-from compilegate_doctor.source import Source
 
 MAIN = """
 import argparse
@@ -68,27 +62,6 @@ def test_modules_are_read_once_and_not_without_end() -> None:
     assert MOST_FILES == len(found) == len(asked) == len(set(asked))
 
 
-def test_relative_imports_are_named_from_the_script() -> None:
-    asked = []
-
-    def module(name: str) -> bytes | None:
-        asked.append(name)
-        return b"from ..c import d\nfrom .e import f\n" if name == "a.b.x" else None
-
-    script = parse(b"from a.b.x import y\nfrom .near import z\n")
-
-    assert 1 == len(Project(script, module).imported)
-    assert ["a.b.x", "a.b.x.y", ".near", ".near.z", "a.c", "a.c.d", "a.b.e", "a.b.e.f"] == asked
-
-
-def test_a_loss_scaler_of_any_name_steps() -> None:
-    loop = "import torch\nfor x in data:\n    grad_scaler.scale(loss).backward()\n"
-
-    found = describe(f"{loop}    grad_scaler.step(how)\n".encode(), "train.py")
-
-    assert (True, True) == (found.trains, found.steps)
-
-
 def test_the_samples_of_a_public_data_set() -> None:
     whole = "import torch\nfrom torchvision import datasets\nd = datasets.MNIST('.')\n"
     more = ("torch.utils.data.random_split(d, [1, 2])\n", "datasets.CIFAR10('.')\n")
@@ -96,26 +69,3 @@ def test_the_samples_of_a_public_data_set() -> None:
     found = [describe(f"{whole}{part}".encode(), "train.py").data for part in ("", *more)]
 
     assert [("MNIST", 60_000), None, None] == found
-
-
-def test_a_script_of_many_functions_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each call was compared with each function, and the rules parsed the script again."""
-    helpers = "".join(f"def helper_{n}(x):\n    return helper_{n}(x)\n" for n in range(100))
-    passes, parsed = [], []
-
-    class Counted(list[Any]):
-        def __iter__(self) -> Iterator[Any]:
-            passes.append(1)
-            return super().__iter__()
-
-    def counted(source: Source, *args: Any) -> None:
-        parsed.append(source)
-        made(source, *args)
-        source.functions = Counted(source.functions)
-
-    made = Source.__init__
-    monkeypatch.setattr(Source, "__init__", counted)
-    describe(f"{helpers}{ENGINE}".encode(), "engine.py")
-
-    assert 1 == len(parsed)
-    assert len(passes) < 50

@@ -136,26 +136,6 @@ def test_settings_in_a_dictionary_and_a_loaded_metric_are_found() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("loaders", "size"),
-    [
-        (
-            "train = DataLoader(d, batch_size=8)\nval = DataLoader(d, batch_size=4)",
-            {"batch_size": 8},
-        ),
-        (
-            "val = DataLoader(d, batch_size=4)\ntrain = DataLoader(d, batch_size=8)",
-            {"batch_size": 8},
-        ),
-        ("train = DataLoader(d, batch_size=size())\nother = DataLoader(d, batch_size=4)", {}),
-    ],
-)
-def test_the_batch_size_is_the_training_loaders(loaders: str, size: dict[str, int]) -> None:
-    script = f"import torch\nfrom torch.utils.data import DataLoader\n{loaders}\n"
-
-    assert size == describe(script.encode(), "train.py").constants
-
-
 TRAINER = """
 from dataclasses import dataclass, field
 from transformers import HfArgumentParser, Trainer, TrainingArguments
