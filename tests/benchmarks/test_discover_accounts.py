@@ -1,4 +1,4 @@
-"""Generated accounts are what Search returns, repeatable, and decidable from what they show."""
+"""Generated accounts are what Search returns, and repeatable."""
 
 from __future__ import annotations
 

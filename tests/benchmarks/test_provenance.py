@@ -46,3 +46,10 @@ def test_all_of_the_judging_package_decides_but_advice_and_a_reports_figures() -
     assert own - files.keys() == {
         f"{JUDGING}/{name}.py" for name in ("measured", "outlook", "resolution")
     }
+
+
+def test_what_does_not_decide_leaves_the_name(checkout: Path) -> None:
+    for place in ("compilegate/domain/production/probation.py", "compilegate/cli/main.py"):
+        (checkout / place).write_text("")
+
+    assert judge_name() == judge_name(checkout)

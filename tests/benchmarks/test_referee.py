@@ -1,4 +1,4 @@
-"""The referee: what its rules decide on tables made by hand, its draws, its data and its page."""
+"""The referee: what its rules decide on tables made by hand, its draws and its page."""
 
 from __future__ import annotations
 

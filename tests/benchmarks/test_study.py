@@ -1,4 +1,4 @@
-"""The study: its cells, what is computed of them, and the page that shows it."""
+"""The study: its cells, and what is computed of them."""
 
 from __future__ import annotations
 

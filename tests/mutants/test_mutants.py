@@ -1,4 +1,4 @@
-"""Mutations, where they are put, and the figures made of them; a sample tries the tests."""
+"""Mutations, where they are put, which tests try them; a sample tries the tests."""
 
 from __future__ import annotations
 
