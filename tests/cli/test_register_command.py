@@ -93,11 +93,6 @@ def test_a_failure_of_one_workload_leaves_the_others_registered(invoke, aws, fil
     assert "3 new, 1 failed" in result.stdout
     assert not load_registration(aws.services.store, "job-1").complete
 
-    monkeypatch.setattr(aws.production.schedules, "put", put)
-    again = invoke("register", file.parent)
-    assert "1 completed an interrupted registration, 3 unchanged" in again.stdout
-    assert load_registration(aws.services.store, "job-1").complete
-
 
 def test_another_owners_name_is_refused_until_it_is_taken_over(invoke, aws, file, tmp_path):
     invoke("register", file)

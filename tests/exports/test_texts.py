@@ -8,7 +8,6 @@ from xml.etree import ElementTree
 import pytest
 
 from compilegate.domain.codec import write
-from compilegate.domain.decision import Verdict
 from compilegate.usecases.reports import read_trial_report
 from compilegate_exports.arm_runs import arm_runs
 from compilegate_exports.junit import junit
@@ -48,12 +47,6 @@ def test_a_verdict_is_the_outcome_of_its_test_case(verdict: str, outcome: str) -
     assert {name: str(int(of == outcome)) for name, of in counted.items()} == {
         name: parsed.attrib[name] for name in counted
     }
-
-
-def test_no_verdict_but_a_promotion_ever_passes() -> None:
-    passed = {one for one in Verdict if "passed" in outcomes(suite(verdict=one)).values()}
-
-    assert {Verdict.PROMOTE, Verdict.PERMANENT} == passed
 
 
 @pytest.mark.parametrize(
