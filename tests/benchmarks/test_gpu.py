@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.gpu import judged, observed, results, same
+from benchmarks.gpu import judged, results, same
 from benchmarks.gpu.machine import ROOT
 from benchmarks.gpu.workloads import BASELINE, TINY, WORKLOADS
 from tests.domain.evidence_builder import judge
@@ -60,10 +60,6 @@ def dry_run(state: Path, *options: str) -> str:
     return done.stdout + done.stderr
 
 
-def kernel(name, ts, dur, cat="kernel"):
-    return {"ph": "X", "cat": cat, "name": name, "ts": ts, "dur": dur}
-
-
 def test_a_gpus_blocks_are_judged_by_the_judges_own_functions(tmp_path):
     job(tmp_path, {BASELINE: 0.2, "compile": 0.1}, blocks=3)
 
@@ -111,24 +107,6 @@ def test_every_arm_trains_on_as_many_samples(workload):
     }
 
     assert {1000 * workload.settings["batch_size"]} == set(work.values())
-
-
-def test_a_trace_is_reported_by_kind_of_work_and_idle_time():
-    events = [
-        kernel("sm90_xmma_gemm_bf16", 0, 40),
-        kernel("triton_poi_fused_add_0", 40, 20),
-        kernel("Memcpy HtoD", 50, 10, cat="gpu_memcpy"),
-        kernel("flash_fwd_kernel", 90, 10),
-        kernel("aten::mm", 0, 1000, cat="cpu_op"),
-    ]
-
-    summary = observed.summary(events, steps=2)
-
-    assert "gpu" == summary["device"]
-    assert pytest.approx(0.30) == summary["idle"]
-    assert pytest.approx(0.40) == summary["kinds"]["matrix multiplication"]
-    assert pytest.approx(0.20) == summary["kinds"]["fused by the compiler"]
-    assert pytest.approx(0.10) == summary["kinds"]["attention"]
 
 
 def test_coverage_of_nothing_but_noise_is_as_promised():
