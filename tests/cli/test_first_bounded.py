@@ -7,11 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from compilegate_init.first import bounded
 from compilegate_init.first.bounded import Cut, run_bounded
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs Linux's /proc")
-MIB = 2**20
 
 
 MARK = f"OF_THE_TEST={os.getpid()}"
@@ -35,14 +33,6 @@ def left():
     return found
 
 
-def test_of_very_much_output_the_end_is_kept():
-    ended = ran("for _ in range(64): print('x' * 2**20)\nprint('last')")
-
-    assert 64 * (MIB + 1) + 5 == ended.printed_bytes
-    assert ended.tail.endswith("x\nlast\n")
-    assert bounded.KEPT_BYTES == len(ended.tail)
-
-
 def test_a_terminal_is_not_waited_for():
     assert "EOFError" in ran("input('password: ')").tail
 
@@ -55,7 +45,7 @@ def test_a_terminal_is_not_waited_for():
          "while True: time.sleep(1)", Cut.TIME, {"seconds": 0.5}),
         ("held = []\nimport time\n"
          "while True: held.append(b'x' * 2**24); time.sleep(0.02)",
-         Cut.MEMORY, {"memory_bytes": 200 * MIB}),
+         Cut.MEMORY, {"memory_bytes": 200 * 2**20}),
         ("import os, time\nfor _ in range(30):\n    if not os.fork(): time.sleep(60); os._exit(0)\n"
          "time.sleep(60)", Cut.PROCESSES, {"processes": 10}),
     ],

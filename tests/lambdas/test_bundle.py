@@ -11,39 +11,24 @@ def names(folder):
     return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*"))
 
 
-def isolated(bundle, code):
-    """Run code that sees the standard library and the bundle, as on a bare runtime."""
-    setup = f"import sys; sys.path.insert(0, {str(bundle)!r})\n"
-    return subprocess.run(
-        [sys.executable, "-I", "-S", "-B", "-c", setup + code],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-
-def test_every_handler_imports_with_nothing_but_the_bundle(bundle):
-    result = isolated(
-        bundle,
+def test_every_handler_and_the_report_work_with_nothing_but_the_bundle(bundle):
+    """As on a bare runtime: with the standard library alone."""
+    code = (
+        f"import sys; sys.path.insert(0, {str(bundle)!r})\n"
         "from lambdas import handlers\n"
         "assert all(callable(getattr(handlers, name)) for name in handlers.STEPS)\n"
-        "assert 'boto3' not in sys.modules",
-    )
-
-    assert ("", 0) == (result.stderr, result.returncode)
-
-
-def test_the_report_is_rendered_with_nothing_but_the_bundle(bundle):
-    result = isolated(
-        bundle,
+        "assert 'boto3' not in sys.modules\n"
         "from compilegate.report.render import render\n"
         "from compilegate.usecases.reports import read_trial_report\n"
         "context = {'stage': 'prod', 'trial': 't1', 'workload': 'w', 'failure': 'stopped'}\n"
         "none = dict.fromkeys(('decision', 'evidence', 'eligibility', 'plan'))\n"
-        "print(render(read_trial_report({**none, 'context': context})).html)",
+        "print(render(read_trial_report({**none, 'context': context})).html)"
     )
+    bare = [sys.executable, "-I", "-S", "-B", "-c", code]
+    result = subprocess.run(bare, capture_output=True, text=True, check=False)
 
-    assert "<title>w: The trial failed" in result.stdout, result.stderr
+    assert ("", 0) == (result.stderr, result.returncode)
+    assert "<title>w: The trial failed" in result.stdout
 
 
 def test_what_is_not_on_the_list_stays_behind(bundle):
