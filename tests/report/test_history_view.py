@@ -10,7 +10,7 @@ from compilegate.domain.records.production import RegistrationChange, Review
 from compilegate.domain.records.trials import TrialDecided
 from compilegate.report.charts.figure import Points
 from compilegate.report.charts.svg import draw
-from compilegate.report.history.charts import bands, charts
+from compilegate.report.history.charts import bands, charts, runs_axis
 from compilegate.report.history.render import headline, label, lede, metric_cards
 from tests.domain.production.run_builder import BEGIN, DAY, production_run
 from tests.report.histories import ON, REVERTED, WORKLOAD, flag, view_of
@@ -37,6 +37,25 @@ def test_the_state_is_that_of_the_flag_when_the_run_began():
         unchanged.promotion, list(unchanged.since_promotion), unchanged.savings,
         tuple(unchanged.reviews),
     )  # fmt: skip
+
+
+def test_a_standard_is_the_mean_of_the_latest_five_baseline_runs_that_count():
+    made = [production_run(n, "baseline", metric=n, wall_seconds=10 * n) for n in range(1, 8)]
+    lost = {"metric": 99.0, "wall_seconds": 999}
+    made += [production_run(8, "baseline", counts=False, **lost)]
+    made += [production_run(9, "baseline", finished=False, **lost)]
+    standards = view_of([*made, production_run(10, "compile", **lost)]).standards
+
+    assert [1, 1.5, 2, 2.5, 3, 4, 5, 5, 5, 5] == [one.metric for one in standards]
+    assert [10, 15, 20, 25, 30, 40, 50, 50, 50, 50] == [one.wall_seconds for one in standards]
+
+
+def test_a_fault_is_that_of_the_runs_spec_and_never_the_baselines():
+    faulty = {"details": {"spec_key": "faulty"}}
+    made = [production_run(1, "compile", **faulty), production_run(2, "baseline", **faulty)]
+    view = view_of([*made, production_run(3, "compile")], faults={"faulty": "f"})
+
+    assert [1] == [view.places[run.job] for run in view.faulty]
 
 
 def test_figures_since_the_promotion_leave_out_the_runs_before_it():
@@ -158,6 +177,15 @@ def test_the_flag_lies_behind_the_runs_that_read_it():
     assert [(2.5, 6.5, "first"), (6.5, 8.5, "limit")] == [
         (band.low, band.high, band.role) for band in bands(lived())
     ]
+
+
+@pytest.mark.parametrize(("count", "step"), [(2, 1), (17, 5), (500, 50)])
+def test_runs_are_whole_numbers_on_the_axis(count, step):
+    one = view_of([production_run(1)])
+    many = replace(one.history, runs=one.history.runs * count)
+    first, second, *_ = runs_axis(replace(one, history=many)).ticks
+
+    assert step == second[0] - first[0]
 
 
 def test_before_the_first_run_there_is_nothing_to_draw():

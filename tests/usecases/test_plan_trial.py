@@ -11,12 +11,15 @@ from typing import Any
 import pytest
 
 from compilegate.domain import naming
+from compilegate.domain.facts import Quota
+from compilegate.domain.planning.plan import Plan
 from compilegate.domain.reasons import Reason
 from compilegate.domain.records.trials import TrialDecided
 from compilegate.domain.workload.model import Schedule
 from compilegate.ports import Services
+from compilegate.usecases import planning
 from compilegate.usecases.planning import check_eligibility, plan_for, plan_trial
-from compilegate.usecases.records import Trial, save_decision, to_json
+from compilegate.usecases.records import Trial, facts_for_workload, save_decision, to_json
 from compilegate.usecases.trial.abort_trial import abort_trial
 from compilegate.usecases.trial.lock import acquire_lock
 from tests.decision_builder import arm_figures
@@ -48,6 +51,18 @@ def test_a_job_that_the_quota_does_not_hold_ends_the_trial_before_it_starts(
     )  # fmt: skip
     assert ("inconclusive", "quota_too_low") == (answer["verdict"], reason["code"])
     assert f"{KIND} for training job usage" in reason["fix"]
+
+
+def test_spot_jobs_have_a_quota_of_their_own(
+    services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    quotas = {(KIND, True): Quota(KIND, True, 3, "2026-11-01", "the account")}
+    facts = replace(facts_for_workload(SOUND, services.settings), quotas=quotas)
+    monkeypatch.setattr(planning.records, "facts_for_workload", lambda *_: facts)
+    plan = plan_for(change(SOUND, training__spot=True), services.settings)
+
+    assert isinstance(plan, Plan)
+    assert [3] == [need.quota for need in plan.quotas]
 
 
 # Each fits by itself, all of an arm's in a speed job's one value do not.

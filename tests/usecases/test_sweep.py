@@ -122,6 +122,24 @@ def test_jobs_without_a_waiting_execution_are_stopped_recorded_and_reported(clou
     assert (TRIAL, "TIMED_OUT") == (failed["execution"], failed["error"])
 
 
+def test_a_lock_of_an_execution_that_has_ended_is_released(cloud: Cloud) -> None:
+    cloud.lock(TRIAL)
+    cloud.ended(TRIAL, "SUCCEEDED")
+
+    assert {"stopped_jobs": 0, "released_locks": 1, "recorded_runs": 0} == cloud.sweep()
+    assert cloud.services.locks.holder("w") is None
+    assert {"swept"} == set(cloud.entries())  # its decision stands
+
+
+def test_a_job_of_a_run_that_has_ended_is_not_looked_at(cloud: Cloud) -> None:
+    job = cloud.job(RUN, "production")
+    ran(cloud.services, "w", NOW - 3 * HOURS, "baseline")
+    cloud.ended(RUN, "ABORTED")
+    cloud.sweep()
+
+    assert "InProgress" == cloud.status(job)
+
+
 def test_what_runs_is_left_alone_and_nothing_is_reported(cloud: Cloud) -> None:
     cloud.lock(TRIAL)
     jobs = [cloud.job(TRIAL), cloud.job(RUN, "production")]
@@ -221,6 +239,24 @@ def test_a_trial_whose_clean_up_wrote_its_start_and_died_ends_without_lock_and_j
 
     failed = cloud.entries()["failed"]
     assert ("ABORTED", TRIAL) == (failed["error"], failed["execution"])
+
+
+@pytest.mark.parametrize(
+    ("status", "hours", "ends"),
+    [("ABORTED", 0.5, False), ("ABORTED", 2, True), ("SUCCEEDED", 2, False), (None, 2, False)],
+)
+def test_a_start_without_an_end_gets_one_once_its_execution_ended_badly_an_hour_ago(
+    cloud: Cloud, status: str | None, hours: float, ends: bool
+) -> None:
+    cloud.services.store.put(f"{naming.WORKLOADS_PREFIX}w/specs/1.json", b"{}")
+    write(cloud.services, "w", TrialStarted(cloud.now - 3 * HOURS, TRIAL))
+    if status is not None:
+        cloud.ended(TRIAL, status)
+        at = cloud.now - int(hours * HOURS)
+        cloud.ends[TRIAL] = ExecutionEnd(status, at, cloud.ends[TRIAL].detail)
+    cloud.sweep()
+
+    assert ends == ("failed" in cloud.entries())
 
 
 def test_a_trial_that_was_decided_or_has_failed_is_not_ended_again(cloud: Cloud) -> None:
