@@ -2,11 +2,55 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from compilegate.domain.errors import UnreadableRecordError
 from compilegate.domain.records.ledger import DrainMark, read
 from compilegate.usecases.drain_mark import latest_mark
+from compilegate_operating.work import (
+    CLEAN_UP_SECONDS,
+    DrainSteps,
+    HeldLock,
+    RunningExecution,
+    RunPhase,
+    UnfinishedJob,
+    Work,
+    next_steps,
+)
+
+TRIAL = RunningExecution("arn:evaluate:bert-1")
+RUNS = {phase: RunningExecution(f"arn:train:{phase}", phase) for phase in RunPhase}
+
+
+LEFT = UnfinishedJob("cg-lm-1-q1a0-r0", "arn:gone", production=False)
+MODEL = replace(LEFT, production=True)
+OWN, STOPPING = replace(LEFT, execution=TRIAL.arn), replace(LEFT, stopping=True)
+HELD = HeldLock("a", TRIAL.arn)
+FRESH = HeldLock("b", "arn:gone", ended_for=CLEAN_UP_SECONDS - 1)
+OLD = HeldLock("c", "arn:gone", ended_for=CLEAN_UP_SECONDS)
+WAITING, TRAINING = RUNS[RunPhase.WAITING], RUNS[RunPhase.TRAINING]
+
+
+@pytest.mark.parametrize(
+    ("work", "stop_jobs", "steps"),
+    [
+        (Work((TRIAL,), tuple(RUNS.values())), False, DrainSteps((TRIAL, WAITING))),
+        (Work((), tuple(RUNS.values())), True, DrainSteps((WAITING, TRAINING))),
+        (Work(jobs=(LEFT, MODEL)), False, DrainSteps(jobs=(LEFT,))),
+        (Work(jobs=(LEFT, MODEL)), True, DrainSteps(jobs=(LEFT, MODEL))),
+        (Work((TRIAL,), jobs=(OWN, STOPPING)), True, DrainSteps((TRIAL,))),
+        (Work(locks=(HELD, FRESH, OLD)), False, DrainSteps(locks=(OLD,))),
+    ],
+    ids=[
+        "runs that train go on", "on request they stop, a record is completed",
+        "jobs without an execution", "on request production's too",
+        "jobs of a running execution or stopping", "locks after the deployment's own clean-up",
+    ],
+)  # fmt: skip
+def test_what_a_drain_stops_and_cleans_up(work, stop_jobs, steps):
+    assert steps == next_steps(work, stop_jobs=stop_jobs)
 
 
 @pytest.mark.parametrize("lost", ["drained", "version"])

@@ -220,3 +220,12 @@ def test_a_browser_draws_every_chart_readably_at_every_size(
     with browser(tmp_path / "profile") as chromium:
         assert_readable(chromium, page)
         assert charts == chromium.run("document.querySelectorAll('figure.chart').length")
+
+
+def test_a_run_that_is_scheduled_later_than_it_ran_has_a_simulated_clock(services: Any) -> None:
+    record(services, 1, "baseline", details={"scheduled": "2030-01-01T02:00:00.000Z"})
+
+    _, document = page_of(services)
+
+    assert document["simulated_clock"]
+    assert "2030-01-01 02:00" in document["events"][-1]["text"]
