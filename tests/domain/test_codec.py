@@ -78,6 +78,15 @@ def test_what_is_written_is_read_again(drawing):
     assert drawing == read(Drawing, json.loads(json.dumps(write(drawing))))
 
 
+def test_a_document_has_its_own_keys_and_leaves_out_what_it_does_not_say():
+    drawing = read(Drawing, {**DRAWING, "author": "ana", "of_a_later_release": {"a": 1}})
+
+    assert ("ana", Circle(2), Colour.RED) == (drawing.drawn_by, drawing.outline, drawing.colour)
+    assert write(drawing) == {**DRAWING, "hidden": False, "author": "ana", "more": {}}
+    assert (Colour, str) == (type(drawing.colour), type(write(drawing)["colour"]))
+    assert write(read(Drawing, {**DRAWING, "note": "x"}))["note"] == "x"
+
+
 @pytest.mark.parametrize(
     ("change", "problem"),
     [

@@ -61,6 +61,15 @@ def test_without_history_the_interval_is_statsmodels(one, other, level):
     )
 
 
+def test_the_candidates_own_larger_spread_is_never_pooled_away():
+    comparison = compared(WILD, CALM, [])
+
+    assert pytest.approx(math.sqrt(squares(WILD) / 2)) == comparison.spread
+    assert pytest.approx(math.sqrt((squares(WILD) + squares(CALM)) / 4)) == (
+        compared(CALM, WILD, []).spread
+    )
+
+
 def test_history_tells_the_spread_and_not_the_level():
     """Worked by hand: D = 1.0 - 2.0 and 7 degrees of freedom."""
     comparison = compared([0.9, 1.1], [1.9, 2.1, 1.9, 2.1], [1.9, 2.0, 2.1, 2.4])
@@ -90,6 +99,21 @@ def test_a_candidate_that_varies_more_has_the_degrees_of_freedom_of_its_own_runs
     assert pytest.approx(welch.df) == wild.df
     assert 3 <= wild.df < 14 == calm.df
     assert pytest.approx(3.0) == wild.spread
+
+
+def test_a_look_sees_the_baseline_runs_before_its_last_candidate_run_and_no_later_ones():
+    after = (0, 1, 2, 2, 3, 5)
+    samples = Samples([0.0] * 5, [0.0] * 6, [], after)
+
+    assert [1, 2, 4, 5] == [samples.baseline_at(n) for n in (1, 2, 3, 5)]
+    assert (3, 4) == (len(samples.first(3).candidate), len(samples.first(3).baseline))
+
+
+def test_a_look_without_enough_baseline_runs_waits_for_the_first_later_ones():
+    late = Samples([0.0] * 5, [0.0, 1.0], [], (5, 5))
+
+    assert [1, 2, None] == [late.baseline_at(n) for n in (2, 3, 5)]
+    assert Samples([0.0], [0.0], [], (0,)).baseline_at(2) is None
 
 
 @given(
@@ -131,6 +155,16 @@ def test_earlier_runs_count_until_todays_contradict_them(off, valid):
     assert pytest.approx(expected) == allowed_drift(past, today, spread**2)
 
 
+def test_without_a_spread_or_a_side_no_drift_is_seen():
+    nothing = [([1.0], [2.0], 0.0), ([], [2.0], 1.0), ([1.0], [], 1.0)]
+
+    assert [KAPPA] * 3 == [allowed_drift(*one) for one in nothing]
+
+
+def test_two_runs_that_vary_more_than_all_others_set_the_spread():
+    assert pytest.approx(math.sqrt(0.5)) == compared([0.0, 1.0], CALM, CALM).spread
+
+
 @pytest.mark.parametrize(
     ("candidate", "baseline", "history"),
     [([], CALM, WILD), (CALM, [], WILD), ([0.7], [0.7], []), ([0.7], [0.7], [0.7])],
@@ -140,3 +174,10 @@ def test_samples_without_a_spread_or_without_a_side_give_no_comparison(
     candidate, baseline, history
 ):
     assert compare(Samples(candidate, baseline, history)) is None
+
+
+def test_one_candidate_run_borrows_its_spread():
+    comparison = compared([0.65], [0.70], CALM)
+
+    assert (2, 1) == (comparison.df, comparison.runs)
+    assert pytest.approx(math.sqrt(squares(CALM) / 2)) == comparison.spread

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compilegate.domain.decision import FlagAction, Verdict
-from compilegate.domain.judging.comparison import compare, samples_of
+from compilegate.domain.judging.comparison import compare, compared_runs, samples_of
 from compilegate.domain.judging.evidence_file import read_evidence
 from tests.domain.evidence_builder import (
     GOOD,
@@ -19,6 +19,7 @@ from tests.domain.evidence_builder import (
     full_runs,
     judge,
     quality_run,
+    runs,
     sample,
     words,
 )
@@ -34,6 +35,31 @@ def in_turns(*turns: tuple[str, float], **keys: Any) -> dict[str, Any]:
         run = quality_run(order, 100 + order, metric, 65.0 if name == "baseline" else 46.0)
         arm(doc, name)["runs"].append({**run, "mode": "canary"})
     return doc
+
+
+def orders(doc: dict[str, Any], name: str) -> tuple[list[int], list[int]]:
+    """Orders of the baseline runs of the candidate's weeks, and of the earlier ones."""
+    evidence = read_evidence(doc)
+    candidate = next(one for one in evidence.candidates if one.name == name)
+    _, *theirs = compared_runs(candidate, evidence)
+    baseline, earlier = ([run.order for run in runs] for runs in theirs)
+    return baseline, earlier
+
+
+def test_the_weeks_of_a_candidate_begin_with_the_baseline_run_before_its_first():
+    turns = [("baseline", 0.9), ("baseline", 0.9), ("compile", 0.9), ("baseline", 0.9),
+             ("second", 0.9), ("baseline", 0.9), ("second", 0.9)]  # fmt: skip
+    doc = in_turns(*turns)
+
+    assert ([1, 3, 5], [0]) == orders(doc, "compile")
+    assert ([3, 5], [0, 1]) == orders(doc, "second")
+    assert (0, 1) == samples_of(read_evidence(doc).candidates[1], read_evidence(doc)).after
+
+
+def test_a_candidate_without_a_run_has_the_last_baseline_run_before_it():
+    doc = in_turns(("baseline", 0.9), ("compile", 0.9), ("baseline", 0.9))
+
+    assert ([2], [0]) == orders(doc, "second")
 
 
 def test_a_second_candidate_is_not_compared_with_the_weeks_of_the_first():
@@ -63,6 +89,22 @@ def test_runs_of_one_seed_are_one_run():
     assert (Verdict.INCONCLUSIVE, FlagAction.KEEP) == (decision.verdict, decision.flag_action)
     assert "seeds_repeated" in codes(decision)
     assert "compile and baseline repeat a seed" in words(decision)
+
+
+def test_productions_own_runs_may_repeat_a_seed_and_count_once():
+    doc = document(metrics={"baseline": GOOD["baseline"], "compile": GOOD["compile"][:2]})
+    for run in runs(doc, "baseline"):
+        run.update(seed=42, mode="production")
+    decision = judge(doc)
+
+    assert Verdict.CONTINUE == decision.verdict
+    assert "seeds_repeated" not in codes(decision)
+    assert 1 == len(orders_of_baseline(doc))
+
+
+def orders_of_baseline(doc: dict[str, Any]) -> list[int]:
+    evidence = read_evidence(doc)
+    return [run.order for run in compared_runs(evidence.candidates[0], evidence)[1]]
 
 
 @given(more=st.lists(st.floats(0.85, 0.95), min_size=1, max_size=4), sd=st.floats(0.001, 0.02))

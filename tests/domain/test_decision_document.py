@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from compilegate.domain.codec import SIGNIFICANT_DIGITS
+from compilegate.domain.codec import SIGNIFICANT_DIGITS, rounded
 from compilegate.domain.decision import FLAG_ACTIONS, FlagAction, Verdict
 from compilegate.domain.errors import InvalidEvidenceError
 from tests.domain.evidence_builder import (
@@ -92,6 +93,16 @@ def test_only_proof_switches_on_and_only_proof_switches_off():
 
     assert {Verdict.PROMOTE, Verdict.PERMANENT} == verdicts(FlagAction.ENABLE)
     assert {Verdict.STAY_OFF, Verdict.REVERT, Verdict.INELIGIBLE} == verdicts(FlagAction.DISABLE)
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+def test_what_is_not_a_number_is_rounded_to_unknown(value):
+    assert {"a": [None, 1]} == rounded({"a": (value, 1)})
+
+
+def test_ten_digits_of_any_size_are_kept():
+    assert [1.23456789e-20, 123456789000.0, 7] == rounded([1.23456789e-20, 123456789000.0, 7])
+    assert 0.3333333333 == rounded(1 / 3)
 
 
 def test_evidence_nested_beyond_reading_is_invalid():

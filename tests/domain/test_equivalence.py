@@ -15,21 +15,25 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from compilegate.domain.codec import write
-from compilegate.domain.decision import Decision, Verdict
+from compilegate.domain.decision import Decision, FurthestApart, Verdict
 from compilegate.domain.errors import InvalidEvidenceError
+from compilegate.domain.faults import FaultClass
 from compilegate.domain.judging.checks import Unseen, read_check, read_older
 from compilegate.domain.judging.comparison import Samples
 from compilegate.domain.judging.design import Design
 from compilegate.domain.judging.equivalence import (
     State,
     equivalence_of,
+    least_rho,
     medians_of,
     rho_of,
     upper_bound,
 )
 from compilegate.domain.judging.evidence_file import read_evidence
+from compilegate.domain.judging.next_step import is_shadow
 from compilegate.domain.judging.quality import QualityOutcome, design_of, judge_quality
-from tests.domain.evidence_builder import GOOD, among, codes, document, judge, runs, sample
+from compilegate.domain.workload.model import Policy
+from tests.domain.evidence_builder import GOOD, among, codes, document, judge, runs, sample, step_of
 
 CLASS = {"framework": "pytorch 2.13", "device": "cpu", "precision": "bf16"}
 TABLE: dict[str, Any] = {
@@ -164,6 +168,12 @@ def test_what_was_not_examined_is_judged_as_if_nothing_were_known(broken, weight
     assert without_proof(known) == without_proof(unknown)
 
 
+def test_as_many_parts_as_are_read_may_all_pass():
+    parts, unseen = FIRST["parts"] * 33 + FIRST["parts"][:1], [UNSEEN | {"share": 0.0}] * 100
+
+    assert State.PASSED == proof(examined(figures(parts=parts, unseen=unseen), LAST)).state
+
+
 STRICT = {"policy": {"equivalence": "strict"}}
 
 
@@ -250,6 +260,15 @@ def test_of_two_rows_of_a_class_the_worse_one_counts(worse):
         assert proof(examined(FIRST, LAST, table=with_class(**worse))) == proof(doc)
 
 
+def test_the_least_that_may_be_left_is_of_any_change_and_of_the_best_class_in_use():
+    job, changes = FaultClass(**TABLE["classes"][0]), [{"precision": "fp8"}, {"compiler": "x"}]
+    classes = [replace(job, faults=20), job, replace(job, faults=200, revoked_at="2026-12-01")]
+    only = {"compiler": "torch_compile"}
+
+    assert upper_bound(0, 59) == least_rho([*changes, only], Policy(), classes)
+    assert 1.0 == least_rho(changes, Policy(), classes) == least_rho([only], Policy(), classes[2:])
+
+
 @pytest.mark.parametrize(
     ("planned", "faults"),
     [
@@ -281,6 +300,24 @@ def test_a_check_on_another_device_than_the_jobs_proves_nothing(planned, state):
     assert "not_equivalent" in codes(judge(failed))
 
 
+@pytest.mark.parametrize("weights", ["first", "last"])
+def test_a_part_as_far_apart_as_its_bound_passes(weights):
+    at_bound = part("gradients", 64.0, "single", where="head.weight")
+    checks = {
+        "first": figures(unseen=[UNSEEN | {"share": 0.25}]),
+        "last": figures("last", unseen=[UNSEEN | {"code": "no_metric", "share": 0.0}]),
+    }
+    checks[weights] = figures(weights, at_bound, unseen=checks[weights]["unseen"])
+    passed = proof(examined(*checks.values(), table=with_class(missed=5)))
+
+    assert State.PASSED == passed.state
+    assert FurthestApart("gradients.single", "head.weight", 64.0, 64.0) == passed.worst
+    assert ("evaluation (no_loss)", "evaluation (no_metric)") == passed.unseen
+    assert ("pytorch 2.13, cpu, bf16", 59, 5, "2026-11-26") == (
+        passed.job_class, passed.faults, passed.missed, passed.date
+    )  # fmt: skip
+
+
 def test_figures_at_the_end_of_their_range_are_read():
     ends = [part("gradients", 0.0, compared=1)]
     found = read_check(figures("first", *ends, unseen=[UNSEEN | {"share": 1.0}]))
@@ -305,6 +342,43 @@ def test_one_failed_check_outweighs_every_other():
 
 
 @pytest.mark.parametrize(
+    ("parts", "unseen"),
+    [
+        ([part("buffers", -1.0)], []), ([part("buffers", "x")], []), (["x"], []),
+        ([], [UNSEEN | {"share": 1.0000001}]), ([], [None]), (LAST["parts"] * 100, []),
+    ],
+)  # fmt: skip
+def test_a_part_that_fails_does_so_whatever_stands_beside_it(parts, unseen):
+    broken = figures("last", parts=[HARMFUL, *parts], unseen=unseen)
+
+    assert "not_equivalent" in codes(judge(examined(FIRST, broken)))
+
+
+@pytest.mark.parametrize("arithmetic", ["own", "single"])
+def test_an_fp32_job_is_compared_in_single_precision_alone(arithmetic):
+    own = {"class": CLASS | {"precision": "fp32"}, "parts": [part("gradients", 9.0, arithmetic)]}
+    table = with_class(precision="fp32") | {"bounds": dict.fromkeys(TABLE["bounds"], 64.0)}
+    doc = examined(figures(**own), figures("last", **own), table=table)
+
+    assert (State.PASSED if arithmetic == "single" else State.UNEXAMINED) == proof(doc).state
+
+
+def test_before_any_full_run_the_first_weights_decide():
+    hybrid = {"quality_runs": "hybrid"}
+    doc = examined(FIRST, compared=False, policy=hybrid)
+    design = design_of(evidence := read_evidence(doc), evidence.candidates[0])
+
+    assert (0.25, "canary") == (design and design.level, (step_of(judge(doc)) or {})["mode"])
+    for other in (None, "x"):
+        step = step_of(judge(examined(other, compared=False, policy=hybrid)))
+        assert "shadow" == (step or {})["mode"]
+    later = examined(FIRST, policy=hybrid)
+    assert State.UNEXAMINED == proof(later).state
+    evidence = read_evidence(later)
+    assert not is_shadow(evidence, evidence.candidates[0])
+
+
+@pytest.mark.parametrize(
     ("table", "changes", "refused"),
     [
         (None, {}, True),
@@ -320,6 +394,12 @@ def test_a_trial_is_refused_by_the_level_that_its_arm_may_come_to_have(table, ch
     doc["arms"][1]["overrides"] |= changes
 
     assert refused is ("underpowered" in judge(doc).codes)
+
+
+def test_an_arm_that_has_blocks_and_no_check_may_come_to_have_nothing():
+    evidence = read_evidence(examined(None, compared=False, blocks=1))
+
+    assert 1.0 == rho_of(evidence.candidates[0], evidence)
 
 
 @given(st.data())

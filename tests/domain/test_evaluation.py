@@ -90,6 +90,16 @@ def test_a_metric_that_is_no_mean_of_the_outcomes_is_not_split():
     assert evaluation(judge(evidence)) == {"finding": "other_metric"}
 
 
+def test_sets_that_change_from_run_to_run_are_not_split():
+    evidence = scored(0.0005)
+    for number, run in enumerate(full_runs(evidence)):
+        run["outcomes"]["set_sha256"] = hashlib.sha256(bytes([number // 2])).hexdigest()
+    decision = judge(evidence)
+
+    assert evaluation(decision) == {"finding": "sets_vary"}
+    assert not advice(decision)
+
+
 def test_two_runs_of_an_arm_say_too_little():
     assert evaluation(judge(scored(0.0005, runs=2))) == {"finding": "too_few_runs"}
 
@@ -169,6 +179,15 @@ def test_past_runs_of_another_set_do_not_count(history_set, counts):
     assert ("history_other_set" in codes(decision)) is not counts
 
 
+@pytest.mark.parametrize("known", ["abc", SET.upper(), SET + "0", 12])
+def test_what_is_no_digest_of_a_set_is_refused(known):
+    evidence = scored(0.0005)
+    evidence["quality"]["history_set"] = known
+
+    with pytest.raises(InvalidEvidenceError, match="history_set"):
+        judge(evidence)
+
+
 ANY = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=900),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
@@ -230,6 +249,18 @@ def test_arms_are_pooled_by_their_degrees_of_freedom_and_one_run_has_none():
     assert tau_squared(packed) == pytest.approx(expected)
     assert tau_squared(packed[2:]) is None
     assert tau_squared([]) is None
+
+
+def test_wanted_examples_are_the_inverse_of_the_spread():
+    split = Split(sd=0.0047, df=10**6, examples=2000, tau_squared=2000 * 0.0044**2)
+    wanted = split.wanted(0.00275)
+
+    assert split.evaluation_sd == pytest.approx(0.0044)
+    assert split.training_sd == pytest.approx(0.00165, rel=0.01)
+    assert Split(1.0, 10**6, 2, 1.0).training_sd == pytest.approx(1.0)  # of two examples
+    assert wanted == pytest.approx(8000, rel=0.02)
+    assert split.at(wanted) <= 0.00275 < split.at(wanted - 1)
+    assert split.wanted(0.99 * split.training_sd) is None
 
 
 def test_a_spread_smaller_than_the_evaluations_leaves_nothing_for_training():

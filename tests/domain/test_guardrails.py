@@ -15,6 +15,8 @@ from compilegate.domain.judging.comparison import Samples
 from compilegate.domain.judging.design import Design
 from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.judging.measured import confirmed_fall
+from compilegate.domain.judging.monitor import FALSE_ALARM, cusum_threshold
+from compilegate.domain.judging.probation import judge_probation
 from compilegate.domain.judging.quality import QualityOutcome, judge_quality
 from tests.domain.evidence_builder import (
     codes,
@@ -116,6 +118,17 @@ def test_a_guardrail_is_judged_as_the_first_metric_is_that_stands_alone(count):
     assert own == replace(guarded.guardrails[0], outcome=None)
 
 
+def test_a_guardrail_whose_past_says_that_no_run_could_prove_it_is_refused_before_spending():
+    doc = document(blocks=0)
+    noisy = {**TOP5, "history": sample(12, 0.9, 10 * MARGIN)}
+    doc["quality"] |= {"history": sample(12, 2.5, SD), "guardrails": [noisy]}
+
+    decision = judge(doc)
+
+    assert (Verdict.INCONCLUSIVE, {"underpowered"}) == (decision.verdict, codes(decision))
+    assert decision.messages[0].startswith("top5: ")
+
+
 @pytest.mark.parametrize(
     ("values", "asks"),
     [(steady(), False), (steady(2 * MARGIN), True), (lambda mine, n: None, True),
@@ -203,3 +216,14 @@ def test_a_probation_does_not_end_on_runs_that_did_not_report_a_guardrail():
     assert Verdict.PERMANENT is held.verdict
     assert Verdict.CONTINUE is silent.verdict
     assert "guardrail_not_watched" in codes(silent)
+
+
+def test_the_metrics_share_the_chance_of_a_false_alarm_and_speed_keeps_its_own():
+    evidence = read_evidence(production([]))
+    monitors = judge_probation(evidence, 1.4).monitors
+    error = FALSE_ALARM / 2
+
+    assert [error, error, FALSE_ALARM] == [one.error for one in monitors.values()]
+    for one in monitors.values():
+        h = cusum_threshold(one.shift, one.spread, runs=one.runs, error=one.error)
+        assert pytest.approx(h * one.spread) == one.limit

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from compilegate.domain.decision import Verdict
+from compilegate.domain.decision import IdenticalRuns, Verdict
 from compilegate.domain.judging.evidence_file import read_evidence
-from compilegate.domain.judging.identity import identity_of
+from compilegate.domain.judging.identity import Identity, identity_of
 from compilegate_judge.explanation import explain
 from compilegate_judge.item import Section
 from tests.domain.evidence_builder import NOISY, WORSE, codes, document, full_runs, judge, runs
@@ -35,6 +35,21 @@ def with_weights(doc: Document) -> Document:
 
 def equal(**more: Any) -> Document:
     return with_weights(document(metrics=EQUAL, **more))
+
+
+def test_two_identical_pairs_prove_quality_without_statistics():
+    plain = judge(document(metrics=EQUAL))
+    proven = judge(equal())
+
+    assert Verdict.PROMOTE != plain.verdict
+    assert Verdict.PROMOTE == proven.verdict
+    assert {"weights_identical", "quality_held"} <= codes(proven)
+    assert IdenticalRuns(models=2, unequal=0, proven=True) == proven.quality.identical
+    assert (0.0, None) == (proven.quality.estimate, proven.quality.interval)
+
+
+def test_identity_does_not_excuse_a_slow_candidate():
+    assert Verdict.STAY_OFF == judge(equal(speedup=1.02)).verdict
 
 
 def one(key: str, value: Any, *arms: str) -> Callable[[Document], None]:
@@ -97,6 +112,17 @@ def test_what_is_not_plainly_identical_is_judged_by_statistics(change, left):
     assert found is None or not found.proven
     assert Verdict.PROMOTE != decision.verdict
     assert "weights_identical" not in codes(decision)
+
+
+def test_jobs_of_which_nothing_is_recorded_are_two():
+    doc = equal()
+    every("job", None)(doc)
+    evidence = read_evidence(doc)
+
+    expected = Identity(2, 0, tuple(run["seed"] for run in runs(doc)))
+    assert expected == identity_of(evidence.candidates[0], evidence.baseline)
+    assert expected.proven
+    assert Identity() == Identity(0, 0)
 
 
 def test_unequal_weights_mean_nothing():

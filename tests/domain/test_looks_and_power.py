@@ -17,8 +17,12 @@ from compilegate.domain.judging.design import (
     VERY_LIKELY,
     Design,
     design_for,
+    last_look,
+    look_at,
     looks,
+    next_look,
     runs_for_one_look,
+    runs_left_for,
     spent,
 )
 from compilegate.domain.workload.model import Policy
@@ -52,6 +56,12 @@ def test_looks_spend_about_what_needs_no_assumption_and_less_than_one_look_each(
     bonferroni = 1 / sum(n / n_max for n in looks(n_max))
 
     assert bonferroni <= CALIBRATED[n_max] <= 1
+
+
+def test_looks_come_at_fixed_numbers_of_runs():
+    assert [None, None, 2, 3, 3, 5, 12] == [look_at(n, 12) for n in (0, 1, 2, 3, 4, 5, 40)]
+    assert [2, 3, 12, None] == [next_look(n, 12) for n in (0, 2, 11, 12)]
+    assert [None, 2, 3, 12, 96] == [last_look(n) for n in (1.9, 2, 4.5, 17, math.inf)]
 
 
 @pytest.mark.parametrize("n", [2, 3, 5, 8, 12])
@@ -95,6 +105,11 @@ def test_a_look_proves_its_provable_margin_with_about_the_chance_it_says(n, chan
     assert pytest.approx(chance, abs=0.02) == exact
 
 
+def test_a_spread_that_no_number_of_runs_masters_needs_none():
+    assert runs_for_one_look(20, history=0, level=ALPHA) is None
+    assert Design(0, 36, ALPHA).runs_needed(20) is None
+
+
 @pytest.mark.parametrize(
     ("mode", "most", "remaining", "n_max"),
     [
@@ -121,3 +136,8 @@ def test_a_design_uses_what_policy_allows_and_half_of_what_remains(mode, most, r
     if design:
         assert (3, policy.alpha / 2) == (design.history, design.level)
         assert (EVEN if mode == "shadow" else FAIR) == design.least_chance
+
+
+@pytest.mark.parametrize(("n", "left"), [(5, 10), (36, 72), (37, 93), (54, 135), (96, 240)])
+def test_a_proof_takes_half_of_the_runs_left_and_later_looks_two_fifths(n, left):
+    assert left == runs_left_for(n)

@@ -3,17 +3,29 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from scipy import stats
 
 from compilegate.domain.codec import read, write
-from compilegate.domain.decision import Decision
+from compilegate.domain.decision import Decision, QualityRuns
 from compilegate.domain.judging.evidence import Evidence
 from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.judging.same_quality import same_quality_figures
-from tests.domain.evidence_builder import GOOD, arm, document, judge, runs
+from tests.domain.evidence_builder import (
+    CENTRE,
+    GOOD,
+    PROBATION_MARGIN,
+    arm,
+    document,
+    judge,
+    probation_document,
+    runs,
+    sample,
+    watch,
+)
 
 PRICE, JOB = 1.408, 65.0
 BASE_USD = JOB / 3600 * PRICE
@@ -91,6 +103,23 @@ def test_a_trial_costs_its_segments_and_its_extra_runs_unless_the_bill_knows(wha
         assert pytest.approx(money["trial_usd"] / money["usd_per_run"]) == money["payback_runs"]
 
 
+@pytest.mark.parametrize("key", ["usd_per_hour", "runs_per_week"])
+def test_without_a_price_or_a_schedule_there_is_no_saving(key):
+    assert judge({**document(metrics=GOOD), key: None}).saving is None
+
+
+@pytest.mark.parametrize(
+    ("walls", "seconds", "tolerance"),
+    [([], 60, 0.1), ([100.0, 140.0], 120, 1e-9)],  # by the blocks; by past runs
+)
+def test_before_any_full_run_the_baseline_has_a_price(walls, seconds, tolerance):
+    doc = document()
+    doc["quality"]["history_wall_seconds"] = walls
+    price = figures(judge(doc), "baseline")["usd_per_run"]
+
+    assert pytest.approx(seconds / 3600 * PRICE, rel=tolerance) == price
+
+
 def test_hours_far_from_those_measured_have_an_answer_of_their_own():
     """The trial's job takes a minute, 3 s of them compilation; its production an hour."""
     measured = judge(document()).scheduled
@@ -122,6 +151,26 @@ def with_curves(doc: dict[str, Any], *, faster: float, floor: float = 2.0) -> di
     return doc
 
 
+@pytest.mark.parametrize(
+    ("faster", "floor", "loss_of", "steps"),
+    [
+        (2.0, 2.0, "baseline", (2000, 1050)),
+        (0.5, 2.0, "baseline", (2000, None)),  # never gets there, by more than chance
+        (1.0, 2.5, "baseline", (2000, None)),
+    ],
+)
+def test_dollars_to_the_same_loss_follow_the_steps_to_it(faster, floor, loss_of, steps):
+    doc = with_curves(document(metrics=GOOD), faster=faster, floor=floor)
+    same = saving(doc)["same_quality"]
+
+    assert loss_of == same["loss_of"]
+    for side, name, expected in zip(("baseline", "candidate"), SHORT, steps, strict=True):
+        reached, usd = same[f"steps_{side}"], same[f"usd_{side}"]
+        price = figures(judge(document(metrics=GOOD)), name)["usd_per_run"]
+        assert reached == (None if expected is None else pytest.approx(expected, abs=60))
+        assert usd == (None if expected is None else pytest.approx(price * reached / 2000))
+
+
 def ending_at(ends: dict[str, list[float]], *, step: int = 10) -> Evidence:
     """Runs of ten points that fall from 5 to 1.2 at the fourth; each other one of 14, later."""
     doc = document(metrics={name: [2.5] * len(own) for name, own in ends.items()})
@@ -151,6 +200,17 @@ def test_an_arm_that_ends_three_standard_errors_higher_never_gets_there(higher, 
     assert (steps[1] is None) is (found.usd_candidate is None)
 
 
+def test_steps_without_a_length_or_a_price_cost_nothing_known():
+    ends = {"baseline": [1.0, 1.0], "compile": [1.0, 1.0]}
+    still, sound = ending_at(ends, step=0), ending_at(ends)
+    unpriced = replace(sound, arms=tuple(replace(arm, usd_per_hour=None) for arm in sound.arms))
+    for evidence in (still, unpriced):
+        found = same_quality_figures(evidence.candidates[0], evidence)
+
+        assert (None, None) == (found.usd_baseline, found.usd_candidate)
+        assert found.steps_candidate is not None
+
+
 @pytest.mark.parametrize("curve", [None, "no", [[1, 2.0]] * 9, [["a", 1]] * 20, [[1]] * 20])
 def test_without_usable_curves_the_same_quality_has_no_price(curve):
     doc = with_curves(document(metrics=GOOD), faster=1.0)
@@ -171,3 +231,14 @@ def test_throughput_carries_students_interval():
     assert pytest.approx(stats.t.interval(0.95, 3, loc=mean, scale=stats.sem(rates))) == (
         tuple(figure["samples_per_second_interval"])
     )
+
+
+def test_production_quality_is_compared_with_every_baseline_run_known():
+    doc = probation_document()
+    for value in sample(6, CENTRE - PROBATION_MARGIN / 4, 0.002):
+        watch(doc, metric=value)
+    quality = judge(doc).quality
+
+    assert pytest.approx(-PROBATION_MARGIN / 4, abs=1e-3) == quality.estimate
+    assert quality.interval and quality.interval[0] < quality.estimate < quality.interval[1]
+    assert QualityRuns(baseline=3, candidate=6, history=20) == quality.runs

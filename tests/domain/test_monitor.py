@@ -99,6 +99,23 @@ def test_a_fall_is_confirmed_cleared_or_left_open(fall, shift, tolerated, last, 
     assert outcome == said.outcome
 
 
+@pytest.mark.parametrize(
+    ("known", "ours", "theirs", "spread"),
+    [
+        (1.0, [0.0, 0.1], [0.0, 0.1], 1.0),
+        (1.0, [0.0, 2 * math.sqrt(2)], [], 2.0),
+        (1.0, [], [0.0, 2 * math.sqrt(2)], 2.0),
+        (0.1, [0.0, 2.0, 4.0], [5.0, 6.0], math.sqrt(8.5 / 3)),
+        (0.5, [0.0], [1.0], 0.5),
+    ],
+    ids=["known", "of ours", "of theirs", "of both", "nothing to see"],
+)
+def test_what_its_own_runs_vary_by_counts_where_it_is_more_than_was_known(
+    known, ours, theirs, spread
+):
+    assert pytest.approx(spread) == spread_of(known, ours, theirs)
+
+
 def test_earlier_baseline_runs_count_only_where_the_check_has_none():
     assert Fall(1.0, 3, 2) == mean_fall([0.5, 1.0, 1.5], [1.5, 2.5], earlier=(9.0, 4.0))
     assert Fall(8.0, 3, 4.0) == mean_fall([0.5, 1.0, 1.5], [], earlier=(9.0, 4.0))
@@ -203,6 +220,11 @@ def test_the_threshold_knows_no_units(ratio, unit):
     one = cusum_threshold(1, ratio, runs=12, error=0.02)
 
     assert pytest.approx(one, rel=1e-6) == cusum_threshold(unit, ratio * unit, runs=12, error=0.02)
+
+
+@pytest.mark.parametrize("spread", [1e-3, 1e-9, 1e-200])
+def test_a_shift_far_beyond_the_spread_needs_no_threshold(spread):
+    assert 0.0 == cusum_threshold(1, spread, runs=12, error=0.02)
 
 
 def test_the_sum_grows_by_what_exceeds_half_a_shift_and_never_below_zero():

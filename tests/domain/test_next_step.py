@@ -10,7 +10,7 @@ from compilegate.domain.decision import QualityStep, SpeedStep
 from compilegate.domain.judging.design import Design
 from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.judging.next_step import next_quality, next_speed
-from tests.domain.evidence_builder import add_candidate, arm, document, quality_run, runs
+from tests.domain.evidence_builder import add_candidate, arm, document, quality_run, runs, speed_run
 
 HOUR = 3600.0
 # Hours of the segments, block by block, and prices per hour: no two arms have the same.
@@ -42,6 +42,26 @@ def test_two_more_blocks_cost_what_the_last_one_of_each_open_arm_took():
 
 def test_a_plan_with_a_price_for_a_block_says_what_two_cost():
     assert 2 * 7.5 == speed_step(measured(usd_per_block=7.5)).usd
+
+
+def test_a_segment_without_steps_prices_nothing_and_the_one_before_does():
+    doc = measured()
+    crashed = {**speed_run(4, 0.03), "step_seconds": [], "finished": False}
+    arm(doc)["runs"].append({**crashed, "failure": "error"})
+
+    assert pytest.approx(1 * (8 * 2 + 5 * 3)) == speed_step(doc).usd
+
+
+@pytest.mark.parametrize("name", ["baseline", "compile"])
+def test_a_block_has_no_price_without_that_of_each_arm_in_it(name):
+    unpriced, unseen = measured(), measured()
+    unpriced["usd_per_hour"] = None
+    del arm(unpriced, name)["usd_per_hour"]
+    for run in runs(unseen, name, "speed"):
+        run["step_seconds"] = []
+
+    assert speed_step(unpriced).usd is None
+    assert speed_step(unseen).usd is None
 
 
 @pytest.mark.parametrize(
@@ -132,6 +152,13 @@ def test_extra_runs_cost_the_hours_of_each_arm_at_its_price_or_what_the_plan_say
     assert pytest.approx(usd) == step.usd
 
 
+def test_extra_runs_have_no_price_without_that_of_each_arm_among_them():
+    doc = {**with_full_runs(3, 3), "usd_per_hour": None}
+    del arm(doc, "baseline")["usd_per_hour"]
+
+    assert full_step(doc).usd is None
+
+
 @pytest.mark.parametrize(
     ("lacks_baseline_only", "ours", "theirs", "n_max", "runs_of"),
     [
@@ -155,6 +182,25 @@ def test_production_trains_each_arm_once_more_up_to_the_last_look(
 
     assert runs_of == (count(step, "compile"), count(step, "baseline"))
     assert ("canary", 0.0) == (step.mode, step.usd)
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "last", "order"),
+    [
+        (3, 3, "compile", ["compile", "baseline"]),
+        (3, 3, "baseline", ["baseline", "compile"]),
+        (3, 1, "compile", ["baseline", "compile"]),
+        (2, 2, "compile", ["baseline", "compile"]),
+    ],
+    ids=["took its turn", "the baseline's turn", "the baseline is behind", "a look is next"],
+)
+def test_in_production_the_arms_take_turns_and_a_look_sees_the_baselines_run(
+    ours, theirs, last, order
+):
+    doc = with_full_runs(ours, theirs, mode="canary")
+    runs(doc, last)[-1]["order"] = 100
+
+    assert order == [run.arm for run in full_step(doc).runs]
 
 
 def test_extra_runs_begin_with_the_baseline_even_before_the_first_look():

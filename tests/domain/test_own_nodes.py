@@ -15,9 +15,11 @@ from compilegate.domain.errors import InvalidEvidenceError
 from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.judging.speed import (
     ASSUMED_APART_SD,
+    BLOCK_SD,
     SPEED_LOOKS,
     SpeedOutcome,
     SpeedTest,
+    assumed_spread,
     judge_speed,
 )
 from compilegate.domain.workload.model import Policy
@@ -69,11 +71,31 @@ def test_dollars_per_run_decide_where_prices_differ(speedup, price, expected):
     assert expected == outcome(apart(speedup, price))[0]
 
 
+def test_equal_prices_are_judged_by_time_alone():
+    same, other = document(speedup=1.3), document(speedup=1.3)
+    arm(other)["usd_per_hour"] = other["usd_per_hour"]
+
+    assert outcome(same) == outcome(other)
+    assert "dollars" not in outcome(same)[1]
+
+
 @given(price=st.floats(0.2, 5.0), speedup=st.floats(0.5, 3.0))
 def test_what_costs_more_a_run_never_passes(price, speedup):
     reached, _ = outcome(apart(speedup, price))
 
     assert not (reached == "passed" and speedup / price < 1.05)
+
+
+def test_the_assumed_spread_follows_the_nodes_that_were_used():
+    same, other = read_evidence(document()), read_evidence(apart(1.0, 1.0))
+
+    assert BLOCK_SD == assumed_spread(same.candidates[0], same)
+    assert ASSUMED_APART_SD == assumed_spread(other.candidates[0], other)
+    unknown = apart(1.0, 1.0, blocks=1)
+    for name in ("baseline", "compile"):
+        runs(unknown, name, "speed")[0]["node"] = None
+    parsed = read_evidence(unknown)
+    assert ASSUMED_APART_SD == assumed_spread(parsed.candidates[0], parsed)
 
 
 def share_passed(speedup: float, trials: int = 2000) -> float:

@@ -77,6 +77,13 @@ def test_by_hand():
     assert pytest.approx((variance / 2, df)) == (source.variance, source.df)
 
 
+def test_a_node_that_favours_an_arm_is_seen_between_jobs_however_alike_pairs_of_a_job_are():
+    favoured = [[0.0, 0.02, 0.02, 0.0], [-0.02, 0.0, 0.0, -0.02], [0.0, 0.0, 0.0, 0.0]]
+    source = measured(paired(favoured))
+
+    assert pytest.approx(0.02**2) == source.variance * 3 and source.df == 2
+
+
 def test_a_job_that_lacks_a_run_counts_for_nothing():
     whole = paired([[0.0] * 4, [0.3] * 4, [0.0] * 4])
     lacking = paired([[0.0] * 4, [0.3] * 4, [0.0] * 4])
@@ -86,6 +93,17 @@ def test_a_job_that_lacks_a_run_counts_for_nothing():
     run |= {"finished": False, "metric": None, "wall_seconds": None, "reason": "out of memory"}
 
     assert (6, 4) == (measured(whole).candidate_runs, measured(lacking).candidate_runs)
+
+
+def test_without_the_plans_word_runs_of_one_job_are_judged_as_they_always_were():
+    doc = paired([[0.0] * 4, [0.3] * 4])
+    del doc["plan"]["pairs"]
+    named = measured(doc)
+    for arm in doc["arms"]:
+        for run in arm["runs"]:
+            del run["job"]
+
+    assert named == measured(doc) and named.df > 3
 
 
 def test_later_trials_learn_how_far_blocks_were_off_although_nodes_differ():

@@ -193,6 +193,14 @@ def test_a_runs_id_leads_to_the_arms_of_its_job(run, arm, measured, controls):
     )  # fmt: skip
 
 
+def test_a_bundle_with_a_control_is_read_beside_it_and_one_factor_stands_alone():
+    arms = arms_of(ARTICLE, COMPILE, PAIR)
+
+    assert f"its control {NATIVE} separates their effects" in arms["managed-pair"].why
+    assert arms["compile"].why.endswith("the compiler alone, which isolates its effect")
+    assert "changes nothing" in arms_of(SOUND, Candidate(name="same"))["same"].why
+
+
 def test_a_candidate_that_is_a_controls_name_takes_its_place():
     own = Candidate(name=NATIVE, framework=PAIR.framework, distribution="torch_distributed")
     arms = arms_of(ARTICLE, PAIR, own, replace(PAIR, name="other"))

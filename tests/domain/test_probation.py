@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import re
 from typing import Any
 
 import pytest
@@ -184,6 +185,15 @@ def test_pairs_that_say_little_are_followed_by_more_and_the_last_one_decides(sha
     assert [IN_TURN, *[pair, turned] * LAST][: LAST - FIRST + 1] == requests
 
 
+def test_a_false_alarm_is_cleared_and_the_count_goes_on():
+    decision, made = follow(alarmed())
+
+    assert Verdict.PERMANENT == decision.verdict
+    assert {"probation_passed", "alarm_cleared"} == codes(decision)
+    assert NEEDED - 3 == made.count("compile")
+    assert FIRST == made.count("baseline")
+
+
 def grown(share: float, *, before: float = 0.0) -> dict[str, Any]:
     """Runs that grew in both arms alarm; in the check the candidate's metric is low by chance.
 
@@ -204,11 +214,47 @@ def test_a_calm_metric_is_not_on_trial_because_the_jobs_grew():
     assert {"alarm_cleared", "probation_goes_on"} == codes(judge(grown(0.6)))
 
 
+def test_a_metric_that_was_suspicious_too_is():
+    decision = judge(grown(0.8, before=0.75))
+
+    assert (Verdict.REVERT, {"quality_regressed"}) == (decision.verdict, codes(decision))
+
+
+def test_one_crash_among_good_runs_is_survived():
+    decision, _ = follow(watch(probation_document(), metric=None))
+
+    assert Verdict.PERMANENT == decision.verdict
+
+
+def test_a_sum_that_stands_high_at_the_end_is_checked_before_permanence():
+    """The fall began late: too little for an alarm, too much to be taken for granted."""
+    doc = probation_document(sd=PROBATION_MARGIN / 2)
+    for _ in range(NEEDED - 1):
+        watch(doc)
+    watch(doc, metric=CENTRE - 1.4 * PROBATION_MARGIN)
+    decision = judge(doc)
+    reached, limit = re.findall(r"[0-9.]+(?=, close|\))", decision.reasons[0].message)
+
+    assert float(reached) < float(limit)
+    assert (Verdict.CONTINUE, 2 * FIRST) == (
+        decision.verdict,
+        len(requested_arms(decision)),
+    )
+    assert Verdict.REVERT == follow(copy.deepcopy(doc), loss=2 * PROBATION_MARGIN)[0].verdict
+    assert Verdict.PERMANENT == follow(doc)[0].verdict
+
+
 def test_baseline_runs_are_requested_until_there_are_enough():
     made = follow(without_reference())[1]
 
     assert ["baseline"] * LEAST_REFERENCE == made[:LEAST_REFERENCE]
     assert ["compile"] * NEEDED == made[LEAST_REFERENCE:]
+
+
+def test_a_metric_too_noisy_to_watch_is_reported():
+    decision = judge(probation_document(sd=2 * PROBATION_MARGIN))
+
+    assert "probation_weak" in codes(decision)
 
 
 @pytest.mark.parametrize("loss", [0.0, 1.0, 2.0])
@@ -266,3 +312,50 @@ def test_a_job_that_records_no_wall_clock_is_never_permanent_and_reported():
     assert Verdict.CONTINUE == decision.verdict
     assert ["compile"] == requested_arms(decision)
     assert "in 37 production runs" in reason.message
+
+
+def test_a_job_that_records_no_wall_clock_is_still_watched_on_quality():
+    decision = without_wall_clock(probation_document(), 40, loss=2 * PROBATION_MARGIN)
+
+    assert Verdict.REVERT == decision.verdict
+
+
+def test_runs_without_a_wall_clock_do_not_count_and_the_others_do():
+    doc = probation_document(policy={"probation_runs": 4})
+    for number in range(7):
+        watch(doc, metric=NORMAL[number])
+        if number % 2:
+            runs(doc, "compile", "probation")[-1]["wall_seconds"] = None
+
+    assert {"probation_passed", "speed_not_watched"} == codes(judge(doc))
+
+
+def by_team(doc: dict[str, Any], runs_made: int, loss: float) -> tuple[Decision, int]:
+    """A team's own pipeline: every sixth job is a baseline, the arms do not take turns."""
+    for number in range(1, runs_made + 1):
+        mine = number % 6 > 0
+        metric = NORMAL[number % 60] - (loss if mine else 0.0)
+        watch(doc, "compile" if mine else "baseline", metric=metric, launched_by="team")
+        decision = judge(doc)
+        if decision.verdict is not Verdict.CONTINUE:
+            return decision, number
+    return decision, runs_made
+
+
+@pytest.mark.parametrize("margins", [1, 2])
+def test_a_fall_in_jobs_that_a_team_launches_is_reverted(margins):
+    decision, runs_made = by_team(probation_document(), 60, margins * PROBATION_MARGIN)
+
+    assert Verdict.REVERT == decision.verdict
+    assert {"quality_regressed"} == codes(decision)
+    assert runs_made <= 30
+
+
+def test_a_teams_job_before_an_alarm_checks_nothing():
+    doc = probation_document()
+    for _ in range(FIRST):
+        watch(doc, "baseline", launched_by="team")
+    for _ in range(3):
+        watch(doc, metric=CENTRE - 2 * PROBATION_MARGIN, launched_by="team")
+
+    assert FIRST == requested_arms(judge(doc)).count("baseline")

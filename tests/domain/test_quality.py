@@ -12,9 +12,14 @@ from scipy import stats
 
 from compilegate.domain.decision import Verdict
 from compilegate.domain.judging.comparison import Samples
-from compilegate.domain.judging.design import Design, spent
-from compilegate.domain.judging.quality import QualityFinding, QualityOutcome, judge_quality
-from tests.domain.evidence_builder import GOOD, document, judge, runs, sample
+from compilegate.domain.judging.design import FAIR, Design, spent
+from compilegate.domain.judging.quality import (
+    QualityFinding,
+    QualityOutcome,
+    judge_quality,
+    underpowered,
+)
+from tests.domain.evidence_builder import GOOD, document, judge, runs, sample, step_of
 
 MARGIN = 0.02
 
@@ -103,6 +108,28 @@ def test_a_loss_within_half_the_margin_is_never_proof_of_worse_quality(share, sp
     assert QualityOutcome.WORSE != gate(ours, theirs).outcome
 
 
+def test_history_alone_refuses_what_no_number_of_runs_would_prove():
+    history = sample(8, 0.9, 0.1)
+    finding = underpowered(Samples((), (), history), 0.005, Design(8, 12, 0.05))
+    margin = finding.provable_margin
+
+    assert QualityOutcome.UNDERPOWERED == finding.outcome
+    assert margin is not None
+    assert f"{margin:.4g}" in finding.reason
+    assert underpowered(Samples((), (), history), margin, Design(8, 12, 0.05)) is None
+    # A short one refuses nothing.
+    assert underpowered(Samples((), (), history[:4]), 1e-6, Design(4, 12, 0.05)) is None
+
+
+def test_runs_that_production_makes_anyway_are_refused_later():
+    history = sample(8, 0.9, 0.1)
+    margin = 0.1 * Design(8, 12, 0.05).best_margin(0.4)
+    even, fair = Design(8, 12, 0.05), Design(8, 12, 0.05, least_chance=FAIR)
+
+    assert underpowered(Samples((), (), history), 0.8 * margin, even) is not None
+    assert underpowered(Samples((), (), history), 0.8 * margin, fair) is None
+
+
 @given(margins=st.floats(1.0, 5.0), spread=st.floats(0.01, 0.2), n=st.sampled_from([2, 3, 5, 12]))
 def test_samples_that_show_exactly_a_loss_of_the_margin_never_pass(margins, spread, n):
     finding = gate(sample(n, -margins * MARGIN, spread * MARGIN), sample(n, 0.0, spread * MARGIN))
@@ -116,3 +143,13 @@ def test_a_baseline_whose_full_runs_mostly_fail_proves_nothing():
         run.update(finished=False, metric=None)
 
     assert Verdict.INCONCLUSIVE == judge(doc).verdict
+
+
+def test_a_first_baseline_run_that_failed_is_made_again():
+    doc = document(metrics={"baseline": GOOD["baseline"][:1], "compile": GOOD["compile"][:2]})
+    runs(doc, "baseline")[0].update(finished=False, metric=None)
+    decision = judge(doc)
+
+    assert Verdict.CONTINUE == decision.verdict
+    assert decision.next is not None
+    assert "baseline" in [run["arm"] for run in (step_of(decision) or {})["runs"]]

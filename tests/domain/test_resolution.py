@@ -2,9 +2,35 @@
 
 from __future__ import annotations
 
-from compilegate.domain.judging.resolution import resolution
+from dataclasses import replace
+
+from compilegate.domain.judging.resolution import GAINS, resolution
 from compilegate.domain.spreads import Spread, Spreads
 from compilegate.domain.workload.model import Policy
+
+
+def test_a_smaller_gain_and_another_candidate_take_more_runs_until_none_suffice():
+    alone, among_three = (
+        [runs or 97 for runs in resolution(Policy(), candidates=many, n_max=96).values()]
+        for many in (1, 3)
+    )
+    few = resolution(Policy(), candidates=3, n_max=12)
+
+    assert sorted(alone, reverse=True) == alone
+    assert all(mine <= other for mine, other in zip(alone, among_three, strict=True))
+    assert {
+        gain: runs if runs <= 12 else None for gain, runs in zip(GAINS, among_three, strict=True)
+    } == few
+
+
+def test_the_bars_of_the_policy_do_not_matter_and_its_error_does():
+    strict = Policy(min_mean_speedup=1.5, min_proven_speedup=1.4)
+    usual = resolution(Policy(), candidates=1, n_max=96)
+
+    assert usual == resolution(strict, candidates=1, n_max=96)
+    assert 2 * (usual[1.05] or 0) <= (
+        resolution(replace(Policy(), alpha=1e-4), candidates=1, n_max=96)[1.05] or 97
+    )
 
 
 def test_steady_machines_prove_smaller_gains():

@@ -17,7 +17,17 @@ from compilegate.domain.judging.evidence import TrialPlan
 from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.judging.speed import SPEED_LOOKS, block_log_speedups, judge_speed
 from compilegate.domain.workload.model import Policy
-from tests.domain.evidence_builder import among, arm, codes, document, judge, runs, step_of, words
+from tests.domain.evidence_builder import (
+    among,
+    arm,
+    codes,
+    document,
+    judge,
+    next_step,
+    runs,
+    step_of,
+    words,
+)
 
 MOST = TrialPlan().max_blocks
 POLICY = Policy()
@@ -30,6 +40,14 @@ def with_block_speedups(speedups: Sequence[float]) -> dict[str, Any]:
     for mine, base, speedup in zip(runs(doc, stage="speed"), bases, speedups, strict=True):
         mine["step_seconds"] = [seconds / speedup for seconds in base["step_seconds"]]
     return doc
+
+
+def test_nothing_measured_asks_for_one_block_which_stops_most_losers():
+    requested = next_step(document(blocks=0))
+
+    assert ("speed", 0, 1) == (requested["stage"], requested["block"], requested["blocks"])
+    assert ["baseline", "compile"] == requested["arms"]
+    assert TrialPlan().speed_steps == requested["steps"]
 
 
 UNSETTLED, BELOW, EITHER = [1.2, 1.5, 1.2, 1.5], [1.155, 1.165, 1.16, 1.158, 1.162, 1.16], [1, 1.6]
@@ -84,6 +102,13 @@ def test_bounds_are_students_t_over_blocks_and_candidates_share_the_error(candid
     assert finding.interval is not None
     assert pytest.approx([math.exp(x) for x in both]) == list(finding.interval)
     assert pytest.approx(math.exp(lower)) == finding.lower_bound
+
+
+def test_a_segment_that_failed_before_it_could_tell_is_a_crash_not_a_missing_treatment():
+    doc = document()
+    runs(doc, stage="speed")[0].update(finished=False, step_seconds=[], applied=None)
+
+    assert {"candidate_crashed"} == codes(judge(doc))
 
 
 def test_a_baseline_that_fails_in_a_block_proves_nothing():

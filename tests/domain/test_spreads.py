@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from compilegate.domain.decision import Decision, Verdict
+from compilegate.domain.errors import InvalidEvidenceError
 from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.judging.whole_job import measured_spreads
 from compilegate.domain.spreads import (
@@ -84,6 +85,14 @@ def test_the_nearest_source_that_has_runs_is_named_and_drawn_to_those_behind_it(
         assert where == (found.source, found.name, found.runs, found.workloads)
 
 
+def test_steps_between_campaigns_are_not_how_much_runs_vary():
+    walls = [wall * level for level in (1, 1.05, 0.97) for wall in alternating(0.001, 5)]
+    found = learn("w", G5, walls, []).whole_job
+    calm = learn("w", G5, alternating(0.001, 15), []).whole_job
+
+    assert pytest.approx(calm.sd) == found.sd
+
+
 @pytest.mark.parametrize(
     ("walls", "why"),
     [([3600, 3660, 3600, 3720], MINUTES), ([3601.5] * 9, COPIES), ([3600.0], None), ([], None)],
@@ -118,6 +127,23 @@ def test_runs_that_vary_more_than_before_count_alone():
     assert Verdict.PROMOTE != judge(noisy).verdict
 
 
+def test_past_walls_say_nothing_of_where_walls_stand_beside_a_learned_spread():
+    doc = trial()
+    before = measured(doc)
+    doc["quality"]["history_wall_seconds"] = [4000.5] * 30
+
+    assert before == measured(doc)
+
+
+def test_nothing_is_promoted_between_the_looks_by_a_learned_spread():
+    doc = trial()
+    doc["arms"][1]["runs"].append({**runs(doc)[-1], "order": 99, "seed": 99, "metric": 2.5})
+
+    assert (Verdict.CONTINUE, "full_run_unproven") == (
+        judge(doc).verdict, judge(doc).reasons[0].code,
+    )  # fmt: skip
+
+
 def test_each_look_has_its_share_of_the_error():
     """2.9 standard errors prove a gain at a level of 0.05, not at that of an early look."""
     doc = trial(speedup=math.exp(2.9 * 0.001 * math.sqrt(2 / 5)), quality_runs="hybrid")
@@ -134,6 +160,33 @@ def test_a_trial_whose_walls_are_whole_minutes_goes_by_what_is_assumed():
     assert measured(doc).spread > 0.01
     assert "walls_left_out" in codes(found)
     assert Verdict.PROMOTE != found.verdict
+
+
+def test_what_a_trial_has_shown_is_without_any_prior():
+    doc = trial(sd=0.002)
+    evidence = read_evidence(doc)
+    found = measured_spreads(evidence.candidates[0], evidence, G5)
+    again = measured_spreads(*_without(doc), G5)
+
+    assert pytest.approx((0.002, 8, 10)) == (
+        found.whole_job.sd, found.whole_job.df, found.whole_job.runs,
+    )  # fmt: skip
+    assert (6, 1) == (found.block.runs, found.unseen.runs)
+    assert found == again
+
+
+def _without(doc: dict[str, Any]) -> tuple[Any, Any]:
+    evidence = read_evidence({**doc, "plan": {}})
+    return evidence.candidates[0], evidence
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [({"sd": 0}, "sd"), ({"source": "blocks"}, "source"), ({"runs": 0}, "runs")],
+)
+def test_a_spread_that_cannot_be_is_refused_by_its_field(change, named):
+    with pytest.raises(InvalidEvidenceError, match=rf"plan\.spreads\.whole_job\.{named}"):
+        read_evidence(trial(learned={**CALM, **change}))
 
 
 def test_an_arm_without_a_whole_job_shows_no_disagreement():

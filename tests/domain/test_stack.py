@@ -85,6 +85,16 @@ def test_a_layer_is_promoted_for_what_it_gains_on_what_is_on():
     assert "promote" == judge({**trial(more=1.0), "on_top_of": ""}).verdict
 
 
+@pytest.mark.parametrize("more", [1.0, 0.9])
+def test_a_layer_that_gains_nothing_on_it_is_not_however_fast_the_stack_is(
+    more,
+):
+    decision = judge(trial(more=more))
+
+    assert ("stay_off", "speedup_too_small") == (decision.verdict, decision.reasons[0].code)
+    assert "fused on top of on: " in decision.messages[0]
+
+
 @pytest.mark.parametrize(
     ("on_loses", "loses", "code"),
     [(0.3, 0.3, "speedup_proven"), (0.6, 0.6, "quality_worse"), (0.0, 1.2, "quality_worse")],
@@ -92,6 +102,18 @@ def test_a_layer_is_promoted_for_what_it_gains_on_what_is_on():
 def test_the_stack_may_lose_one_margin_in_all_against_nothing(on_loses, loses, code):
     """Two layers that lose 0.6 of a margin each would both be held on top of one another."""
     assert code == judge(trial(on_loses=on_loses, loses=loses)).reasons[0].code
+
+
+def test_what_is_on_has_to_be_as_sound_as_a_candidate():
+    made = trial()
+    made["arms"][1]["runs"][-1]["applied"] = False
+    crashed = trial()
+    crashed["arms"][1]["runs"][0] |= {"finished": False, "step_seconds": []}
+
+    assert "invalid" == judge(made).verdict
+    assert ("inconclusive", "baseline_failed") == (
+        judge(crashed).verdict, judge(crashed).reasons[0].code,
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize("name", ["baseline", "gone"])

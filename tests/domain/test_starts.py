@@ -11,7 +11,7 @@ from compilegate.domain.production.history import WorkloadHistory
 from compilegate.domain.production.registration import Registration, TrainedJob
 from compilegate.domain.trial.plan import quality_mode
 from compilegate.domain.workload.model import Workload
-from tests.domain.evidence_builder import GOOD, codes, document, judge, runs
+from tests.domain.evidence_builder import GOOD, codes, document, full_runs, judge, runs
 from tests.domain.workload_builder import SOUND, change, check
 
 MODEL = {"train": "s3://bucket/train/", "model": "s3://bucket/last-night/"}
@@ -97,3 +97,27 @@ def test_a_baseline_that_continues_a_candidates_model_makes_the_trial_invalid(en
 
     assert mixed is ("arms_continue_each_other" in codes(decision))
     assert mixed is (Verdict.INVALID == decision.verdict)
+
+
+def test_where_both_arms_end_in_one_model_it_is_the_baselines_own():
+    doc = lines(baseline="compile-17")
+    runs(doc, "baseline")[0]["final_start_sha256"] = "compile-17"
+
+    assert "arms_continue_each_other" not in codes(judge(doc))
+
+
+def test_a_model_that_was_never_trained_belongs_to_no_arm():
+    doc = lines()
+    for run in full_runs(doc):
+        run["initial_weights_sha256"] = run["final_start_sha256"] = "frozen"
+
+    assert "arms_continue_each_other" not in codes(judge(doc))
+
+
+def test_a_start_that_is_no_text_is_not_known():
+    doc = lines()
+    for run in runs(doc):
+        run["initial_weights_sha256"] = ["a"]
+        run["final_start_sha256"] = {"b": 1}
+
+    assert "arms_continue_each_other" not in codes(judge(doc))

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compilegate.domain.judging.steady_state import MIN_STEPS, Segment, analyse
+from compilegate.domain.judging.steady_state import MIN_STEPS, MIN_WARM_UP, Segment, analyse
 
 
 def steady(steps: list[float], *, compiling: float = 0.0, full_run: int = 1000) -> Segment:
@@ -25,8 +25,31 @@ def noisy(count: int, *, seed: int = 3, step: float = 0.1, noise: float = 0.01) 
     return [step * (1 + noise * rng.gauss(0, 1)) for _ in range(count)]
 
 
+def test_warm_up_is_cut_where_the_data_is_steady_and_counted_as_overhead():
+    slow = [0.9, 0.5] + [0.2] * 28
+    segment = steady(slow + noisy(130))
+
+    assert 25 <= segment.warm_up_steps <= 35
+    # The cut may leave a third of a window of slow steps behind: it errs against neither arm.
+    assert pytest.approx(0.1, rel=0.04) == segment.steady_step_seconds
+    assert pytest.approx(sum(slow) - 30 * 0.1, rel=0.2) == segment.overhead_seconds
+
+
+def test_a_segment_that_is_steady_from_the_start_has_the_least_warm_up_and_no_overhead():
+    segment = steady([0.1] * 160)
+
+    assert (MIN_WARM_UP, 0.0) == (segment.warm_up_steps, segment.late_seconds)
+    assert pytest.approx(0, abs=1e-12) == segment.overhead_seconds
+
+
 def test_warm_up_takes_at_most_half_of_the_segment():
     assert 80 == steady([0.5] * 88 + [0.1] * 72).warm_up_steps
+
+
+def test_compilation_inside_the_first_step_is_counted_once():
+    segment = steady([12.1] + [0.1] * 159, compiling=12.0)
+
+    assert pytest.approx(12.0) == segment.overhead_seconds
 
 
 def test_a_late_recompilation_recurs_over_a_longer_run_as_the_logarithm_of_its_steps():
@@ -37,6 +60,28 @@ def test_a_late_recompilation_recurs_over_a_longer_run_as_the_logarithm_of_its_s
     assert pytest.approx(5.0) == short.late_seconds
     assert pytest.approx(0.1) == short.steady_step_seconds
     assert pytest.approx([5.0, 10.0]) == [short.overhead_seconds, long.overhead_seconds]
+
+
+def test_a_full_run_shorter_than_the_segment_still_pays_a_recompilation_whole():
+    steps = [0.1] * 160
+    steps[120] = 5.1
+
+    assert pytest.approx(5.0) == steady(steps, full_run=50).overhead_seconds
+
+
+def test_a_straggler_below_the_spike_ratio_is_pulled_in_not_counted():
+    steps = noisy(160)
+    steps[100] = 0.9
+    segment = steady(steps)
+
+    assert 0.0 == segment.late_seconds
+    assert pytest.approx(0.1, rel=0.005) == segment.steady_step_seconds
+
+
+def test_a_full_run_is_overhead_and_steady_steps():
+    assert pytest.approx(12 + 1000 * 0.1) == steady([0.1] * 100, compiling=12).full_run_seconds(
+        1000
+    )
 
 
 @pytest.mark.parametrize(

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
+from statistics import stdev
 from typing import Any
 
 import pytest
 
 from compilegate.domain.claims import claims_of
 from compilegate.domain.decision import Verdict
-from compilegate.domain.judging.whole_job import Agreement
+from compilegate.domain.judging.evidence_file import read_evidence
+from compilegate.domain.judging.monitor import speed_monitor
+from compilegate.domain.judging.whole_job import Agreement, confirm
 from compilegate.report import statements
-from tests.domain.evidence_builder import arm, codes, document, judge, runs, sample, words
-from tests.domain.whole_job_builder import confirmation
+from tests.domain.evidence_builder import arm, codes, document, judge, runs, sample, watch, words
+from tests.domain.whole_job_builder import confirmation, whole_jobs
 from tests.report.samples import as_input, rendered
 
 Seconds = float | None
@@ -134,6 +139,25 @@ def test_between_looks_nothing_is_proven():
     assert (0.0, Agreement.UNPROVEN) == (seen.share, seen.agreement)
 
 
+def test_an_arm_that_varies_more_counts_by_its_own_spread_and_runs():
+    wide = (250.0, 500.0, 950.0)
+    whole = whole_jobs(trial(theirs=wide))
+
+    assert 2 == whole.df
+    assert whole.standard_error > stdev(math.log(one - 5) for one in wide) / math.sqrt(3)
+
+
+def test_the_lower_end_of_the_interval_has_to_exceed_the_bar():
+    evidence = read_evidence(trial())
+    (arm_of,) = evidence.candidates
+    whole = whole_jobs(trial())
+    share = confirm(arm_of, evidence, whole).share
+    bar = math.exp((whole.bound(share * 0.05) + whole.bound(share * whole.level / 2)) / 2)
+    asked = replace(evidence, policy=replace(evidence.policy, min_proven_speedup=bar))
+
+    assert Agreement.UNPROVEN is confirm(arm_of, asked, whole).agreement
+
+
 def test_a_trial_that_cannot_reach_its_target_ends_before_its_quality_is_proven():
     doc = trial((None, None), (None, None))
     doc["quality"] |= {"margin": 0.0015, "history": []}
@@ -141,6 +165,15 @@ def test_a_trial_that_cannot_reach_its_target_ends_before_its_quality_is_proven(
 
     assert Verdict.INCONCLUSIVE == decision.verdict
     assert {"target_unreached", "quality_needs_runs"} <= codes(decision)
+
+
+def test_a_baseline_run_that_misses_counts_until_its_last_evaluation():
+    decision = judge(trial((*LATER[:4], None)))
+    logs = [math.log(one - 5) for one in (790.0, 800.0, 805.0, 810.0)]
+    mine = [math.log(one) for one in SOONER]
+
+    expected = (sum(logs) + math.log(WALL)) / 5 - sum(mine) / 5
+    assert pytest.approx(math.exp(expected)) == decision.speedup.estimate
 
 
 def test_page_comment_and_message_say_the_time_to_what():
@@ -156,3 +189,18 @@ def test_page_comment_and_message_say_the_time_to_what():
     assert "time to 0.9" in report.html
     assert "whole job" not in report.markdown
     assert "time to 0.9: 1.58x (1.47 to 1.71), from 5 full runs" == lines[0]
+
+
+def test_a_probation_watches_the_time_to_the_target():
+    doc = {**trial(), "phase": "probation", "promoted": "compile"}
+    watch(doc, metric=0.95, wall_seconds=WALL, evaluations=evaluations(700.0, 5.0))
+    watch(doc, metric=0.95, wall_seconds=WALL)
+    watch(doc, metric=0.95, wall_seconds=WALL, evaluations=evaluations(None, 5.0))
+    evidence = read_evidence(doc)
+    monitor = speed_monitor(evidence, evidence.promoted_arm, None)
+    late, silent, missed = evidence.promoted_arm.probation
+
+    assert pytest.approx(-math.log(700.0)) == monitor.figure(late)
+    assert monitor.figure(silent) is None
+    assert pytest.approx(-math.log(WALL)) == monitor.figure(missed), "it took at least as long"
+    assert pytest.approx(math.log(800 / 505), rel=5e-3) == monitor.level

@@ -67,6 +67,19 @@ def repeated(key: str, where: str) -> Callable[[Document], None]:
     return change
 
 
+def another_precision(doc: Document) -> None:
+    arm(doc)["overrides"] = {"precision": "fp8"}
+    for run in arm(doc)["runs"]:
+        del run["applied"]
+        run["fingerprint"]["precision"] = "fp8"
+
+
+def larger_batches_in_fewer_steps(doc: Document) -> None:
+    arm(doc).update(full_run_steps=1000, overrides={"batch_size": 64})
+    for run in runs(doc, stage="speed"):
+        run.update(samples_per_step=64, step_seconds=[2 * x for x in run["step_seconds"]])
+
+
 def as_recorded_where_one_batch_size_counts_for_all_arms(doc: Document) -> None:
     arm(doc).update(full_run_steps=1000, overrides={"batch_size": 64})
 
@@ -74,6 +87,12 @@ def as_recorded_where_one_batch_size_counts_for_all_arms(doc: Document) -> None:
 def other_samples_in_a_later_block(doc: Document) -> None:
     as_recorded_where_one_batch_size_counts_for_all_arms(doc)
     runs(doc, stage="speed")[1]["samples_per_step"] = 48
+
+
+def another_price_on_other_nodes(doc: Document) -> None:
+    arm(doc)["usd_per_hour"] = 1.0
+    for run in runs(doc, stage="speed"):
+        run["node"] = "elsewhere"
 
 
 BROKEN: dict[str, tuple[str, Callable[[Document], object]]] = {
@@ -197,6 +216,27 @@ def test_other_nodes_are_fair_only_where_the_change_needs_them(good, overrides, 
     assert own == ("arms_differ" not in codes(judge(good)))
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        another_precision, larger_batches_in_fewer_steps,
+        another_price_on_other_nodes, lambda d: runs(d)[0].update(initial_loss=3.044),
+        lambda d: arm(d)["runs"][0].update(samples_per_step=31.5),
+        lambda d: arm(d)["runs"][0].pop("node"),
+        lambda d: [run.pop("applied") for run in runs(d, stage="speed")],
+        as_recorded_where_one_batch_size_counts_for_all_arms,
+    ],
+)  # fmt: skip
+def test_what_the_change_explains_is_valid(good, change):
+    change(good)
+    decision = judge(good)
+
+    assert Verdict.PROMOTE == decision.verdict
+    # Another batch explains another first loss, and no run recorded its weights.
+    of_another_batch = "batch_size" in arm(good)["overrides"]
+    assert of_another_batch == ("start_unknown" in codes(decision))
+
+
 @pytest.mark.parametrize("with_losses", [True, False])
 def test_arms_that_start_from_other_weights_of_one_seed_are_invalid(good, *, with_losses):
     for run in full_runs(good):
@@ -233,6 +273,12 @@ def test_a_change_may_explain_another_first_loss_and_other_weights(
     assert (loss, weights) == (
         "unequal_initial_loss" not in unequal, "unequal_initial_weights" not in unequal,
     )  # fmt: skip
+
+
+def test_a_failed_run_need_not_prove_anything(good):
+    runs(good)[-1].update(finished=False, metric=None, applied=None)
+
+    assert {"candidate_crashed"} <= codes(judge(good))
 
 
 @pytest.fixture
@@ -277,6 +323,15 @@ def test_production_may_change_in_data_and_driver_alone(canary, change, *, valid
     change(runs(canary)[-1])
 
     assert ({"arms_differ"} == codes(judge(canary))) == (not valid)
+
+
+def test_runs_of_one_seed_start_alike_only_where_they_had_the_same_data(canary):
+    ours, theirs = runs(canary)[-1], runs(canary, "baseline")[0]
+    ours.update(seed=theirs["seed"], initial_loss=theirs["initial_loss"] * 2)
+    assert Verdict.PROMOTE == judge(canary).verdict
+
+    ours["fingerprint"]["data_sha256"] = theirs["fingerprint"]["data_sha256"]
+    assert {"unequal_initial_loss"} == codes(judge(canary))
 
 
 @pytest.mark.parametrize(("asked", "reported"), [("canary", False), ("hybrid", True)])

@@ -21,7 +21,7 @@ from compilegate.domain.judging.next_step import (
     value_of_a_trial,
     value_of_shadow_runs,
 )
-from tests.domain.evidence_builder import codes, document, judge, sample, words
+from tests.domain.evidence_builder import codes, document, judge, runs, sample, words
 
 
 def before_spending(
@@ -91,3 +91,25 @@ def test_a_trial_that_cannot_pay_is_refused_before_spending(remaining, keys, pay
     assert FlagAction.KEEP == decision.flag_action
     assert pays == (decision.next is not None)
     assert ("too few" in words(decision)) == (not keys)
+
+
+@pytest.mark.parametrize(
+    ("mode", "remaining", "verdict"),
+    [
+        ("shadow", 145_600, Verdict.CONTINUE),
+        ("shadow", 30, Verdict.INCONCLUSIVE),
+        ("canary", 30, Verdict.CONTINUE),  # made anyway
+    ],
+)
+def test_only_extra_runs_have_to_be_worth_their_price(mode, remaining, verdict):
+    doc = document(speedup=1.3, margin=0.02, metrics={"compile": sample(2, 2.5, 0.02)},
+                   policy={"quality_runs": mode})  # fmt: skip
+    made = "production" if mode == "shadow" else "shadow"
+    doc["arms"][0]["runs"] += [
+        {**run, "mode": made, "order": 10 + place, "metric": metric, "wall_seconds": 65.0}
+        for place, (run, metric) in enumerate(zip(runs(doc), sample(2, 2.501, 0.02), strict=True))
+    ]
+    decision = judge({**doc, "runs_remaining": remaining})
+
+    assert verdict == decision.verdict
+    assert ("saving_below_trial_cost" in codes(decision)) == (verdict is Verdict.INCONCLUSIVE)

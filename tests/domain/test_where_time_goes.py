@@ -64,6 +64,37 @@ def rows(found: WhereTimeGoes | None) -> list[tuple[Any, ...]]:
     ]  # fmt: skip
 
 
+def test_the_largest_differences_come_first_with_the_kernel_that_moved_most_that_way():
+    found = compared([EAGER], [COMPILED])
+
+    assert [
+        ("pointwise", "mul", "eager", "graph 0/0", 7.0, 3.0, -4.0, 0.666667),
+        ("matmul", "gemm", "eager", "graph 0/0", 8.0, 7.0, -1.0, 0.166667),
+        ("idle", "", "eager", "eager", 1.0, 1.5, 0.5, 0.083333),
+        ("reduction", "triton_red_0", "", "graph 0/0", 0.0, 0.5, 0.5, 0.083333),
+    ] == rows(found)
+    assert ("compile", 1) == (found.candidate, found.blocks)
+    assert {"baseline": {}, "compile": {}} == found.missing
+    by_graph = {(one.graph, one.kernel_class): one.seconds for one in found.arms["compile"]}
+    assert (0.002, 0.001) == (by_graph["graph 0/0", "pointwise"], by_graph["eager", "pointwise"])
+
+
+def test_of_several_blocks_the_middle_one_counts_and_of_many_classes_five():
+    slow = profile(*(("eager", kind, 90.0, "x") for kind in ("matmul", "pointwise", "idle")))
+    assert rows(compared([EAGER], [COMPILED])) == rows(
+        compared([EAGER, EAGER, EAGER], [COMPILED, slow, COMPILED])
+    )
+    many = profile(*(("eager", f"kind {n}", float(n), "x") for n in range(1, 8)))
+    found = rows(compared([EAGER], [many]))
+    assert ["matmul", "kind 7", "pointwise", "kind 6", "kind 5"] == [one[0] for one in found]
+
+
+def test_a_step_of_twice_the_samples_is_scaled_to_the_baselines():
+    found = rows(compared([EAGER], [COMPILED], samples_per_step=64))
+
+    assert ("matmul", 8.0, 3.5) == (found[1][0], *found[1][4:6])
+
+
 @pytest.mark.parametrize(
     ("broken", "code"),
     [
@@ -87,3 +118,12 @@ def test_a_broken_profile_is_none_and_named(broken, code):
     assert rows(compared([EAGER], [COMPILED])) == rows(found)
     assert {"baseline": {}, "compile": {code: 1}} == write(found.missing)
     assert ((), 0, {code: 1}) == (alone.differences, alone.blocks, alone.missing["compile"])
+
+
+def test_without_any_profile_there_is_nothing_to_say():
+    half = compared([EAGER], [None])
+    later = compared([EAGER, None], [COMPILED, None])
+
+    assert compared([None, None], [None, None]) is None
+    assert ((), {"not_recorded": 1}) == (half.differences, half.missing["compile"])
+    assert (1, {"not_recorded": 1}) == (later.blocks, later.missing["baseline"])

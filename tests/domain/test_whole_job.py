@@ -18,7 +18,16 @@ from compilegate.domain.judging import whole_job
 from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.judging.speed import block_log_speedups
 from compilegate.domain.judging.whole_job import moderated
-from tests.domain.evidence_builder import GOOD, document, full_runs, judge, runs, sample, speed_run
+from tests.domain.evidence_builder import (
+    GOOD,
+    codes,
+    document,
+    full_runs,
+    judge,
+    runs,
+    sample,
+    speed_run,
+)
 from tests.domain.whole_job_builder import whole_jobs
 
 
@@ -89,6 +98,15 @@ def test_the_combination_is_that_of_two_sources_by_hand():
     assert pytest.approx(shares[1]) == whole.weight
 
 
+def test_before_full_runs_only_the_prediction_counts_with_what_it_may_miss():
+    whole = whole_jobs(document())
+    predicted = whole.predicted
+
+    assert whole.measured is None
+    assert pytest.approx(predicted.log) == whole.log
+    assert pytest.approx(predicted.variance + whole_job.UNSEEN_SD**2) == whole.standard_error**2
+
+
 def test_several_candidates_share_the_error_of_the_interval():
     doc = document(metrics=GOOD)
     one, two = whole_jobs(doc), whole_jobs(doc, candidates=2)
@@ -106,6 +124,30 @@ def test_start_up_that_full_runs_recorded_is_in_the_prediction():
     expected = math.log((60 + 30) / (60 / 1.4 + 3 + 30))
     assert known.log < without.log
     assert pytest.approx(expected, abs=0.02) == known.log
+
+
+def test_jobs_that_stop_early_are_compared_at_equal_steps():
+    """Three of the candidate's jobs stop at half the way: that is no speed-up of the compiler."""
+    doc = timed(document(metrics=GOOD), [70.0] * 3, [10 + 25.0] * 3)
+    for run in runs(doc):
+        run.update(steps=1000, seconds=25.0)
+    for run in runs(doc, "baseline"):
+        run.update(steps=2000, seconds=60.0)
+    as_they_are = whole_jobs(copy.deepcopy(doc)).measured
+    doc["quality"]["early_stopping"] = True
+    scaled = whole_jobs(doc).measured
+    assert as_they_are is None and scaled is not None
+
+    assert pytest.approx(math.log(70 / (10 + 50))) == scaled.log
+
+
+def test_noise_of_the_wall_clock_is_estimated_and_not_assumed():
+    """Run length varies by 25 %: one long job of a good candidate does not end its trial."""
+    doc = document(metrics={"baseline": GOOD["baseline"], "compile": GOOD["compile"][:1]})
+    doc["quality"].update(history=[2.5] * 8, history_wall_seconds=around(65, 0.25, 8))
+    timed(doc, around(65, 0.25), [65 / 1.4 * math.exp(0.5)])
+
+    assert "full_run_disagrees" not in codes(judge(doc))
 
 
 @given(st.lists(st.lists(st.floats(-1, 1), max_size=5), max_size=3), st.floats(0.01, 0.2))
@@ -134,3 +176,18 @@ def test_the_interval_covers_whole_jobs_whose_blocks_are_off():
         below += whole_jobs(doc).interval[0] > 1.4
 
     assert below / trials <= 0.03
+
+
+def test_rare_slow_steps_that_no_compiler_shortens_lower_the_prediction():
+    """A data stall of 5 steps in every 100 takes a tenth of both arms' time."""
+    doc = document(blocks=3, compile_seconds=0.0)
+    before = whole_jobs(copy.deepcopy(doc)).speedup
+    for name in ("baseline", "compile"):
+        for run in runs(doc, name, "speed"):
+            for at in range(30, len(run["step_seconds"]), 100):
+                run["step_seconds"][at] += 0.2
+    n, stalls = 160 - 20, 2
+    lost = 2000 * stalls * 0.2 / n
+
+    assert before == pytest.approx(1.4, rel=0.02)
+    assert whole_jobs(doc).speedup == pytest.approx((60 + lost) / (60 / 1.4 + lost), rel=0.03)

@@ -8,8 +8,23 @@ from typing import Any
 import pytest
 
 from compilegate.domain.decision import FlagAction, Verdict
-from tests.domain.evidence_builder import GOOD, arm, codes, document, judge, runs
-from tests.domain.work_builder import PLANNED, Document, recorded
+from compilegate.domain.errors import InvalidEvidenceError
+from compilegate.domain.judging.evidence_file import read_evidence
+from compilegate.domain.judging.run_work import ComparableWalls
+from tests.domain.evidence_builder import (
+    BASE_WALL,
+    GOOD,
+    MINE_WALL,
+    arm,
+    codes,
+    document,
+    judge,
+    probation_document,
+    runs,
+    watch,
+    words,
+)
+from tests.domain.work_builder import PLANNED, WORK, Document, recorded
 
 CODE = "unequal_work"
 Change = Callable[[Document], object]
@@ -308,3 +323,64 @@ def test_only_steps_may_differ_where_a_script_decides_when_to_stop(good, change,
     assert equal == (CODE not in codes(decision))
     if decision.speedup is not None:  # at equal steps
         assert decision.speedup.measured.estimate == pytest.approx(WALLS, rel=0.1)
+
+
+def test_whole_jobs_faster_than_the_blocks_leave_possible_do_not_promote(good):
+    """All is said to be done, in a third of the time: somebody's word of it is false."""
+    for run in runs(good):
+        run["wall_seconds"] /= 3
+        run["seconds"] = run["work"]["seconds"] = run["wall_seconds"] - 1
+        run["job_seconds"] = run["wall_seconds"] + 40
+    decision = judge(good)
+
+    assert "full_run_implausible" in codes(decision)
+    assert Verdict.PROMOTE is not decision.verdict
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [("steps", -1), ("steps", 2.5), ("samples_per_step", "many"), ("steps", None)]
+)
+def test_work_that_is_no_figure_is_refused(good, key, value):
+    runs(good)[0]["work"][key] = value
+
+    with pytest.raises(InvalidEvidenceError, match=rf"work\.{key}"):
+        read_evidence(good)
+
+
+def watched(count: int, *, steps: int, wall: float) -> Document:
+    doc = recorded(probation_document())
+    made = {**WORK, "steps": steps}
+    for number in range(count):
+        if number % 6 == 5:
+            watch(doc, "baseline", wall_seconds=BASE_WALL, work=WORK, steps=PLANNED)
+        watch(doc, wall_seconds=wall, work=made, steps=steps)
+    return doc
+
+
+def test_production_runs_that_do_less_are_not_watched_for_speed():
+    runs_of_12 = watched(12, steps=PLANNED, wall=MINE_WALL)
+    shorter = watched(12, steps=PLANNED // 2, wall=MINE_WALL / 2)
+    decision = judge(shorter)
+    evidence = read_evidence(shorter)
+
+    assert Verdict.PERMANENT is judge(runs_of_12).verdict
+    assert Verdict.CONTINUE is decision.verdict
+    assert "speed_not_watched" in codes(decision), words(decision)
+    ours, theirs = evidence.promoted_arm, evidence.baseline
+    assert [] == ComparableWalls(ours, evidence).of(ours.probation)
+    assert 2 == len(ComparableWalls(theirs, evidence).of(theirs.probation))
+    assert decision.speedup.estimate == pytest.approx(1.4, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "allowed"), [(120_000, 6_000), (3_000, 180), (1_200, 120), (400, 60)]
+)
+@pytest.mark.parametrize(("more", "equal"), [(-1, True), (1, False)])
+def test_a_long_job_may_leave_more_seconds_out(good, seconds, allowed, more, equal):
+    """Beyond the baseline's 40 s: 5 %, 180 s, of short jobs a tenth, always a minute."""
+    for who in ("baseline", "compile"):
+        left_out = 40 if who == "baseline" else 40 + allowed + more
+        for run in runs(good, who):
+            run.update(job_seconds=seconds, wall_seconds=seconds - left_out)
+
+    assert equal == (CODE not in codes(judge(good)))
