@@ -4,9 +4,6 @@ import errno
 import json
 import os
 import re
-import subprocess
-import sys
-import time
 from contextlib import nullcontext
 
 import pytest
@@ -20,7 +17,7 @@ from compilegate_runtime.sampler import Nvml, Sampler
 from compilegate_runtime.timing import CudaTimer, HostTimer, detached
 
 from compilegate.adapters.job_outputs import read_steps
-from tests.training.jobs import TRAINING, metric_patterns
+from tests.training.jobs import metric_patterns
 from tests.training.stand_ins import Clock, Library, Queue, Store, Tensor, recorder_in, torch_with
 from tests.training.test_recorder import lines, summary
 
@@ -190,39 +187,6 @@ def test_a_long_runs_loss_curve_stays_short_and_keeps_both_ends(planned, last):
     assert len(steps) <= (202 if planned else 400)
     assert (1, sorted(steps)) == (steps[0], steps)
     assert steps[-1] >= last
-
-
-KILLED = """
-import sys, time
-from compilegate_runtime.compilers import NoCompiler
-from compilegate_runtime.device import Processor
-from compilegate_runtime.recorder import Recorder
-made = Recorder(sys.argv[1], {}, steps=10**6, compiler=NoCompiler(), device=Processor())
-for batch in made.steps(iter(int, 1)):
-    time.sleep(0.002)
-    made.end_step(1.0, 8)
-    print("step", made.steps_done, flush=True)
-"""
-
-
-def test_a_killed_job_leaves_valid_evidence_of_all_but_its_last_second(tmp_path):
-    process = subprocess.Popen(
-        [sys.executable, "-c", KILLED, tmp_path], cwd=TRAINING, stdout=subprocess.PIPE, text=True
-    )
-    began, steps = time.monotonic(), 0
-    while time.monotonic() - began < 1.0 or steps < 200:
-        steps += process.stdout.readline().startswith("step ")
-    process.kill()
-    done = [line for line in process.communicate()[0].splitlines() if line.startswith("step ")]
-    with (tmp_path / "steps.jsonl").open("rb") as handle:
-        read = read_steps(handle)
-
-    numbers = list(read.numbers)
-    assert list(range(1, len(numbers) + 1)) == numbers
-    last = int(done[-1].split()[1]) if done else len(numbers)
-    assert (last - len(numbers)) * 0.002 < 1.0
-    assert len(numbers) > 50
-    assert summary(tmp_path)["finished"] is False
 
 
 @pytest.mark.parametrize("full", [False, True], ids=["room again", "full"])
