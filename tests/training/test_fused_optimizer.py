@@ -54,6 +54,7 @@ def train(jobs):
     return lambda made, compiler=NAME: jobs.run_code(JOB, compiler, made)
 
 
+@pytest.mark.training
 @pytest.mark.parametrize(
     "made",
     [
@@ -71,6 +72,7 @@ def test_steps_are_fused_and_train_as_the_others_but_for_rounding(train, made):
     assert usual["weight"] == pytest.approx(fused["weight"], rel=1e-5)
 
 
+@pytest.mark.training
 @pytest.mark.parametrize(
     ("made", "why"),
     [
@@ -88,6 +90,7 @@ def test_steps_that_are_not_fused_by_the_arm_are_named_and_not_applied(train, ma
     assert failed["evidence"]["applied"] is False
 
 
+@pytest.mark.training
 def test_a_script_of_its_own_trains_with_it(jobs):
     done = jobs.run("launch.py", compiler=NAME, **{**PLAIN, "full_run_samples": 64}, max_steps=2)
 

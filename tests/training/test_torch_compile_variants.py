@@ -1,14 +1,15 @@
-"""Repeated blocks compiled alone, and graphs for any size: from file to graphs."""
+"""Repeated blocks compiled alone, graphs for any size, eager rounding: from file to graphs."""
 
 import dataclasses
 
 import pytest
 
 from compilegate.domain.compilers import COMPILERS
-from compilegate.domain.workload.model import Candidate, Model, Shapes
+from compilegate.domain.workload.model import Candidate, Framework, Model, Shapes
 from tests.domain.workload_builder import SOUND, change, check, severities
 
 REGIONS, DYNAMIC = "torch_compile_regions", "torch_compile_dynamic"
+STRICT = "torch_compile_strict"
 
 # Steps of batches of three lengths; the words are compiler, blocks and whether sizes are static.
 JOB = """
@@ -61,6 +62,7 @@ def train(jobs):
     return run
 
 
+@pytest.mark.training
 def test_equal_blocks_are_compiled_once_for_all_of_them(train):
     two, four = (train(REGIONS, blocks)["evidence"] for blocks in (2, 4))
 
@@ -70,6 +72,7 @@ def test_equal_blocks_are_compiled_once_for_all_of_them(train):
     assert "4 repeated blocks" in four["proof"]
 
 
+@pytest.mark.training
 def test_a_model_without_repeated_blocks_is_not_applied(train):
     failed = train(REGIONS, 1)
 
@@ -77,6 +80,7 @@ def test_a_model_without_repeated_blocks_is_not_applied(train):
     assert (False, 0) == (failed["evidence"]["applied"], failed["evidence"]["graphs"])
 
 
+@pytest.mark.training
 def test_one_graph_serves_every_size_and_is_the_proof_of_that(train):
     trained = train(DYNAMIC)
     evidence = trained["evidence"]
@@ -85,8 +89,51 @@ def test_one_graph_serves_every_size_and_is_the_proof_of_that(train):
     assert "1 graphs of any size" in evidence["proof"]
 
 
+@pytest.mark.training
 def test_graphs_for_fixed_sizes_alone_are_not_what_was_asked_for(train):
     assert "no graph has a size that may change" in train(DYNAMIC, sizes="static")["failure"]
+
+
+# Several bf16 operations that TorchInductor fuses into one kernel.
+ROUNDING = """
+import json, sys
+import torch
+from compilegate_runtime.compilers import compiler_for
+from torch import nn
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(256))
+
+    def forward(self, rows):
+        rows, weight = rows.bfloat16(), self.weight.bfloat16()
+        product = rows * weight
+        return ((product * 1.7 + rows) * 0.3 - product).float()
+
+torch.manual_seed(0)
+model, rows = Model(), torch.randn(64, 256)
+eager = model(rows)
+compiler = compiler_for(sys.argv[1])
+compiled = compiler.apply(model)(rows)
+compiled.sum().backward()
+compiler.verify()
+difference = (compiled - eager).abs().max().item()
+print(json.dumps({"difference": difference, "evidence": compiler.evidence()}))
+"""
+
+
+@pytest.mark.training
+@pytest.mark.parametrize(("compiler", "as_eager"), [("torch_compile", False), (STRICT, True)])
+def test_bf16_is_rounded_as_eager_rounds_it(jobs, compiler, as_eager):
+    result = jobs.run_code(ROUNDING, compiler)
+    evidence = result["evidence"]
+
+    assert as_eager is (result["difference"] == 0.0)
+    assert (compiler, True, 1) == (
+        evidence["requested"], evidence["applied"], evidence["graphs"],
+    )  # fmt: skip
+    assert as_eager is ("emulate_precision_casts True" in evidence["proof"])
 
 
 @pytest.mark.parametrize("name", [REGIONS, DYNAMIC])
@@ -95,6 +142,15 @@ def test_what_is_assumed_of_them_is_torch_compiles(name):
 
     assert (usual.name, usual.modes) == (COMPILERS[name].base, COMPILERS[name].modes)
     assert usual.overheads == COMPILERS[name].overheads
+    assert ("torch_compile", ()) == (COMPILERS[STRICT].base, COMPILERS[STRICT].modes)
+
+
+@pytest.mark.parametrize(("version", "refused"), [("2.13.0", False), ("2.5.1", True)])
+def test_eager_rounding_needs_a_pytorch_that_has_it(version, refused):
+    strict = Candidate(name="strict", compiler=STRICT)
+    workload = change(SOUND, framework=Framework("pytorch", version), candidates=(strict,))
+
+    assert refused is ("version_unsupported" in severities(check(workload)))
 
 
 @pytest.mark.parametrize(
