@@ -192,3 +192,10 @@ def test_an_override_that_a_later_trial_is_not_bound_by_is_made_anew():
 
     assert first.change_id == change(versions=(version,), trials=(before,)).change_id
     assert first.change_id != change(versions=(version,), trials=(after,), now=NOW + 90).change_id
+
+
+def test_an_override_after_a_machines_change_is_a_new_one():
+    first = change()
+    machine = made_of(first, version=2, change_id="review#1#revert", by="train")
+
+    assert first.change_id != change(versions=(made_of(first), machine)).change_id

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from datetime import UTC, datetime
 from typing import Any
 
@@ -14,6 +15,7 @@ from compilegate.domain.flag import Flag
 from compilegate.domain.fleet import month as months
 from compilegate.domain.fleet.month import Amount, Estimate, Month, MonthFigures
 from compilegate.domain.production.history import WorkloadHistory, history
+from compilegate.domain.production.summaries import TimeWindow
 from compilegate.domain.records.flags import FlagVersion
 from compilegate.domain.records.production import ProductionRun
 from compilegate.domain.records.trials import TrialDecided, TrialFailed
@@ -117,6 +119,32 @@ def test_a_total_adds_each_line_to_its_own():
 
     assert twice == MonthFigures.total([one, one])
     assert MonthFigures() == MonthFigures.total([])
+
+
+def test_a_trial_has_spent_its_money_once_and_an_ineligible_one_nothing():
+    again = figures(decided("a", NOVEMBER - 1, 12.5), failed("a", NOVEMBER, 12.5))
+    ineligible = (decided(f"t{usd}", NOVEMBER, usd, "ineligible") for usd in (None, 3.0))
+
+    assert Amount() == again.spent
+    assert Amount(2, 3_000_000, 0) == figures(*ineligible).decided
+
+
+def test_months_are_those_of_utc_wherever_it_is_read(monkeypatch):
+    with monkeypatch.context() as elsewhere:
+        elsewhere.setenv("TZ", "America/Los_Angeles")
+        time.tzset()
+        at = months.month_at(NOVEMBER), months.window_of("2026-11")
+    time.tzset()
+
+    assert ("2026-11", TimeWindow(NOVEMBER, DECEMBER)) == at
+
+
+def test_entries_that_cannot_be_read_are_counted_in_each_month_that_they_may_be_of():
+    entries = [{"kind": "run", "at": at, "run": at} for at in (NOVEMBER, DECEMBER, "?", "-")]
+    entries.append({"kind": "of_a_later_release", "at": NOVEMBER})
+    found = months.month_of(history(entries), "w", "2026-11", now=DECEMBER).figures
+
+    assert MonthFigures(unread=4) == found
 
 
 AMOUNTS = st.none() | st.floats(0, 1e6)

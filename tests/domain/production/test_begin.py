@@ -103,6 +103,14 @@ def test_a_comparison_that_finds_no_difference_changes_nothing():
     assert choose_run(INPUTS) == choose_run(same)
 
 
+@pytest.mark.parametrize(("slot", "asked"), [(None, None), (CanarySlot("t", 2, 1), "last")])
+def test_a_run_of_a_trial_ends_with_the_check_and_the_flags_does_not(slot, asked):
+    begun = replace(choose_run(INPUTS), canary=slot)
+
+    variables = INPUTS.jobs.request(begun, Attempt(0))["Environment"]
+    assert asked == variables.get("COMPILEGATE_EQUIVALENCE")
+
+
 SINCE = 1_793_000_000
 DATED = replace(ON, since="2026-10-26T07:33:20Z")
 
@@ -351,3 +359,16 @@ def test_a_permanent_promotion_keeps_having_baseline_runs():
     assert {("compile", "flag"), ("baseline", "holdback")} == set(choices)
     assert 3 <= choices.count(("baseline", "holdback")) <= 15
     assert {("compile", "flag")} == set(chosen("baseline"))
+
+
+def test_a_run_has_the_number_after_the_largest_whichever_earlier_ones_are_read():
+    """One that began late lies at the edge of what is read, with a number from later on."""
+    numbers = [3, 9, 4, 5, 6, 7, 8]
+    earlier = [replace(begun(place), number=number) for place, number in enumerate(numbers)]
+
+    made = [
+        choose_run(replace(INPUTS, history=replace(INPUTS.history, begun=tuple(earlier[place:]))))
+        for place in (0, 1, 7)
+    ]
+
+    assert [10, 10, 1] == [one.number for one in made]

@@ -15,6 +15,7 @@ from compilegate.domain.production.canary import (
     result_ending,
 )
 from compilegate.domain.production.history import history
+from compilegate.domain.production.registration import TrainedJob
 from compilegate.domain.records.production import (
     BegunRun,
     CanaryClosed,
@@ -23,6 +24,7 @@ from compilegate.domain.records.production import (
     ProductionRun,
 )
 from compilegate.domain.records.trials import TrialDecided, TrialFailed
+from tests.domain.workload_builder import SOUND, change
 
 TRIAL, NOW, JOB = "0mabc123", 1_790_000_000, "job"
 ROUND = CanaryRound(
@@ -111,6 +113,29 @@ def effect_of(run: dict[str, Any], *entries: dict[str, Any], job: str | None = J
     return effect_of_run(
         ProductionRun.from_entry(run), history([ROUND.to_entry(), run, *entries]), job
     )
+
+
+def test_the_round_is_over_once_every_place_has_its_result():
+    entries = [ROUND.to_entry(), ended("r1", 0, "compile")]
+    assert "" == result_ending(ROUND, history(entries))
+
+    assert canary.COMPLETE == result_ending(ROUND, history([*entries, ended("r2", 1, "baseline")]))
+
+
+def test_a_baseline_that_crashed_is_a_result_and_ends_nothing_by_itself():
+    crashed = ended("r2", 1, "baseline", result={"finished": False})
+
+    assert "" == result_ending(ROUND, history([ROUND.to_entry(), crashed]))
+    assert 0 == position_after(crashed)
+
+
+def test_the_job_is_what_is_trained_and_nothing_of_how_it_is_judged():
+    same = change(SOUND, quality__history=(0.1, 0.2), policy__alpha=0.01, schedule__cron=None)
+    other = change(SOUND, training__learning_rate=1e-4)
+    digest = TrainedJob(SOUND, "s.tgz").digest
+
+    assert digest == TrainedJob(same, "s.tgz").digest
+    assert digest not in {TrainedJob(other, "s.tgz").digest, TrainedJob(SOUND, "t.tgz").digest}
 
 
 @pytest.mark.parametrize(

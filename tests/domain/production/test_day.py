@@ -29,6 +29,10 @@ def figures(cloud):
     return day_of(cloud.ledger.history("w"), since=TODAY, until=NOW)
 
 
+def test_a_day_without_entries_has_no_figures(cloud):
+    assert DayFigures() == figures(cloud)
+
+
 def test_decisions_are_counted_by_verdict_with_what_their_trials_cost(cloud):
     for record in (
         decided("a", TODAY, spent_usd=12.5),

@@ -53,6 +53,13 @@ def test_neither_order_nor_repetition_changes_the_history(name, chance, repeated
     assert history(entries) == history(mixed)
 
 
+def test_a_round_has_what_later_entries_say_of_it():
+    (first, second) = history(LEDGERS["canary"].values()).rounds
+
+    assert ("complete", "complete") == (first.closed, second.closed)
+    assert (True, 1) == (first.reported, len(first.tokens))
+
+
 def test_an_entry_of_a_later_release_is_kept_and_changes_nothing_else():
     later = {"kind": "moved", "at": 5, "place": {"region": "eu"}}
     before = history(LEDGERS["reverted"].values())

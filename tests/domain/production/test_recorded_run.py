@@ -83,6 +83,13 @@ def test_a_job_in_progress_after_its_time_is_stopped_with_its_twins_and_recorded
     assert (False, (JOB, DUPLICATE)) == (recorded.record.counts, recorded.stop)
 
 
+def test_a_job_without_capacity_waits_as_long_as_the_first_wait_is():
+    recorded = outcome("Failed", reason=CAPACITY, first_wait=7.0)
+
+    assert isinstance(recorded.record, CapacityWait)
+    assert (7, JOB, ()) == (recorded.record.wait_seconds, recorded.record.job, recorded.stop)
+
+
 def test_a_run_that_may_not_wait_is_recorded_as_not_run():
     workload = change(SOUND, schedule__max_wait_hours=0.0)
     recorded = outcome("Failed", reason=CAPACITY, workload=workload)
