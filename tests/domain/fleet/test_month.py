@@ -147,6 +147,15 @@ def test_entries_that_cannot_be_read_are_counted_in_each_month_that_they_may_be_
     assert MonthFigures(unread=4) == found
 
 
+def test_a_whole_history_gives_its_empty_months_too_and_a_part_those_after_one():
+    def names(of: WorkloadHistory, after: str = "") -> list[str]:
+        return [one.month for one in months.months_of(of, "w", now=DECEMBER, after=after)]
+
+    ledger = past(decided("a", NOVEMBER - 40 * DAY, 1.0))
+    assert ["2026-09", "2026-10", "2026-11", "2026-12"] == names(ledger)
+    assert ["2026-11", "2026-12"] == names(ledger, "2026-10") == names(past())
+
+
 AMOUNTS = st.none() | st.floats(0, 1e6)
 TIMES = st.integers(NOVEMBER - 400 * DAY, DECEMBER + 400 * DAY)
 ENTRIES = st.lists(st.tuples(st.sampled_from([decided, failed]), TIMES, AMOUNTS), max_size=20)

@@ -140,6 +140,7 @@ ON = flag(1, BEGIN, "permanent")
         ([DECIDED, TrialFailed(45, "t1")], None, []),
         # A lock whose trial has ended.
         ([STARTED, DECIDED], HELD, [("lock_stays", 40 + GRACE)]),
+        ([STARTED, DECIDED, ASKED], HELD, [("approve", 50)]),
         ([STARTED, DECIDED, ASKED, ANSWER], HELD, [("lock_stays", 60 + GRACE)]),
         ([STARTED, DECIDED], EXECUTION.format("t2"), []),
         # Of a retired workload no more than what has to end.
