@@ -99,6 +99,8 @@ def test_of_an_arm_without_the_length_of_a_run_nothing_is_judged():
          ["compile", "baseline"]),
         (lambda evidence: evidence.control_blocks, {"native-control": 0}),
         (lambda evidence: evidence.to_document()["arms"][0]["full_run_steps"], 2000),
+        (lambda evidence: [arm["name"] for arm in evidence.to_document()["controls"]],
+         ["native-control"]),
         # One of the year's runs was made for the trial by production.
         (lambda evidence: evidence.to_document()["runs_remaining"],
          SOUND.schedule.runs_per_week * 52 - 1),
@@ -166,3 +168,12 @@ def test_a_stored_run_that_names_no_job_is_of_none(stored):
     (record,) = read_again(document).jobs
 
     assert ("", [stored]) == (record.job, [run.record for run in record.unreadable])
+
+
+def test_an_arm_has_the_last_known_length_of_a_run():
+    records = (
+        JobRecord("s0", runs=(speed("s0", "baseline", 0, full_run_steps=800),)),
+        JobRecord("s1", runs=(speed("s1", "baseline", 1, full_run_steps=None),)),
+    )
+
+    assert 800 == assembled(*records).arm("baseline").full_run_steps
