@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from compilegate.domain.fleet.month import Amount
+from compilegate.domain.fleet.month import Amount, month_at
 from compilegate.domain.fleet.row import UNREADABLE, Need, Row
 from compilegate.domain.records.production import RegistrationChange
 from compilegate.domain.records.trials import TrialFailed
@@ -71,6 +71,18 @@ def row(name: str, of: Services) -> Row:
     return found
 
 
+def test_a_batch_folds_each_workload_once_and_no_mark_of_the_deployment() -> None:
+    of = cloud()
+    for name in ("a", "b"):
+        write(of, name, decided(f"t{name}", NOW - 60, spent_usd=2.0))
+    changed = batch("a flag#1", "b trial#t", "a trial#ta", "_deployment drain#1", "a flag#1")
+
+    assert {"batchItemFailures": []} == project(changed, services=of)
+    assert ["a", "b"] == of.ledger.raw.read  # type: ignore[attr-defined]
+    assert ["a", "b"] == [one.workload for one in of.fleet.rows().read]
+    assert Amount(1, 2_000_000) == row("a", of).trials
+
+
 def test_a_workload_that_cannot_be_read_is_sent_again_and_keeps_back_no_other() -> None:
     raw = Spied(broken={"b": ConnectionError()})
     of = replace(services(), ledger=Ledger(raw))
@@ -108,6 +120,19 @@ def test_a_broken_ledger_without_a_row_gets_one() -> None:
     project(batch("a flag#1"), services=of)
 
     assert [Need("unreadable", NOW)] == [*row("a", of).needs]
+
+
+def test_a_month_in_which_nothing_changed_is_not_written_again() -> None:
+    raw = MemoryFleet()
+    of = cloud(fleet=FleetTable(raw))
+    write(of, "a", decided("t1", NOW - 60, spent_usd=2.0))
+    texts = []
+    for _ in range(2):
+        project(batch("a trial#t1"), services=of)
+        texts.append(raw.item(f"month#{month_at(NOW)}", "a"))
+        of.clock.seconds += 60  # type: ignore[attr-defined]
+
+    assert texts[0] == texts[1]
 
 
 @pytest.mark.parametrize("lost", [0, ATTEMPTS - 1, ATTEMPTS])

@@ -25,6 +25,7 @@ from compilegate.usecases.fleet.project import (
     NEWER,
     REPAIRED,
     SOUND,
+    STREAM_SECONDS,
     WAITING,
     RowRepair,
     fold,
@@ -108,6 +109,16 @@ def test_a_damaged_row_is_repaired_and_one_of_a_newer_release_counted(
 
     assert outcome == check(of)
     assert (text == raw.item("fleet", "a")) == (outcome == NEWER)
+
+
+def test_what_was_just_written_is_left_to_the_stream() -> None:
+    of = cloud()
+    write(of, "a", decided("t9", of.clock.now()))
+    later(of, STREAM_SECONDS - 1)
+    assert SOUND == check(of) == Comparing(of).check("a", of.ledger.history("a"), None)
+
+    later(of, 1)
+    assert REPAIRED == check(of)
 
 
 def test_what_a_pass_has_no_time_for_waits_for_the_next() -> None:

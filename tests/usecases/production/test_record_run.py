@@ -14,6 +14,7 @@ from compilegate.domain.flag import CompileBundle
 from compilegate.domain.production.attempts import Attempt
 from compilegate.domain.service_limits import problems
 from compilegate.facts import read
+from compilegate.usecases.production import record_run
 from tests.archives import tarball
 from tests.domain.workload_builder import SOUND, change
 from tests.usecases.production.runs import (
@@ -109,6 +110,38 @@ def test_one_that_still_trains_after_its_time_is_stopped_and_recorded(promoted):
     assert [(False, False)] == [(run.finished, run.counts) for run in promoted.runs()]
 
 
+def test_a_twin_of_a_job_that_was_asked_for_again_is_stopped(promoted):
+    request = promoted.build()
+    duplicate, job = (f"{request['TrainingJobName']}-r{retry}" for retry in (0, 1))
+    promoted.describe(job, "Completed", output=summary_tar(), request=request)
+    promoted.services.jobs.add(duplicate, "InProgress", 0.0)
+    promoted.record(job=job)
+
+    described = promoted.services.jobs.descriptions
+    assert ["Stopped", "Completed"] == [
+        described[one]["TrainingJobStatus"] for one in (duplicate, job)
+    ]
+
+
+def test_a_step_that_dies_between_the_ledger_and_the_trial_is_made_good_by_repeating_it(
+    promoted, monkeypatch
+):
+    heard = []
+
+    def dies_once(_workload, run, **_more):
+        heard.append(run)
+        if len(heard) == 1:
+            raise OSError("the function's time is up")
+
+    monkeypatch.setattr(record_run, "close_after_run", dies_once)
+    promoted.ends("Completed", output=summary_tar())
+    with pytest.raises(OSError, match="time is up"):
+        promoted.record()
+
+    assert "review" == promoted.record()["next"]
+    assert [promoted.runs()[0]] * 2 == heard
+
+
 # What a completed job left: what follows, whether it counts, and a word of the reason.
 NESTED = b'{"schema": 1, "finished": true, "fingerprint": ' + b'{"a":' * 100_000
 LEFT = {
@@ -188,6 +221,20 @@ def test_a_reader_that_stumbles_costs_the_evidence_and_not_the_run(
     (run,) = promoted.runs()
     assert (False, {}) == (run.counts, run.result)
     assert "no evidence of" in caplog.text
+
+
+def test_a_run_without_a_quota_waits_which_is_reported_and_recorded_once(promoted):
+    attempt, answers = promoted.attempt, [promoted.record(LIMIT, "x")]
+    promoted.attempt = attempt
+    promoted.services.clock.seconds += 100
+    answers.append(promoted.record(LIMIT, "x"))
+    later = [promoted.record(LIMIT, "x")["tell"] for _ in range(2)]
+
+    assert answers[0] == answers[1]
+    assert ("wait", 300) == (answers[0]["next"], answers[0]["wait_seconds"])
+    assert "waits" in answers[0]["tell"]["message"]
+    assert [None, None] == later
+    assert 3 == len(promoted.entries("run_waiting"))
 
 
 def test_a_run_gives_up_waiting_within_a_day_and_is_recorded_as_not_run(promoted):

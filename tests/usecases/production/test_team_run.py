@@ -12,6 +12,7 @@ from compilegate.usecases.production.record_run import on_run_ended
 from tests.domain.workload_builder import SOUND, change
 from tests.usecases.production.runs import (
     CAPACITY,
+    FLAG,
     NAME,
     ON,
     OUT_OF_MEMORY,
@@ -117,6 +118,15 @@ def test_a_team_may_name_the_role_that_its_pipeline_trains_as(named, counted):
     team_job(production, leaves=summary_tar(), request={"RoleArn": ANOTHER})
 
     assert counted is recorded(production)["counts"]
+
+
+def test_an_overwritten_parameter_is_repaired_for_the_pipelines_next_run(production):
+    production.promote()
+    production.services.flags.write(FLAG, "on")
+    team_job(production, leaves=summary_tar())
+    recorded(production)
+
+    assert ON.to_json() == production.services.flags.values[FLAG]
 
 
 @pytest.mark.parametrize(
