@@ -398,3 +398,21 @@ def test_code_of_the_sdks_version_3_that_cannot_be_read_is_said(discover, tmp_pa
 @pytest.mark.parametrize("since", ["", "0d", "90", "-1d", "9999w", "1h"])
 def test_a_time_back_that_is_none(invoke, since):
     assert 2 == invoke(AccountInMemory({}), "discover", "--since", since).exit_code
+
+
+def test_the_code_fills_a_file_as_if_it_were_written_with_it_at_once(discover, tmp_path):
+    source = {"sagemaker_submit_directory": '"s3://code/x/sourcedir.tar.gz"'}
+    jobs = daily(names_of("sdk v2", "plain"), settings=source)
+    discover(AccountInMemory({REGION: jobs}))
+    packed = {"s3://code/x/sourcedir.tar.gz": bundle(**{"train.py": SCRIPT})}
+    account = AccountInMemory({REGION: jobs}, objects=packed)
+    updated, fresh = (
+        load_yaml(tmp_path / discover(account, "--with-source", *to)["workloads"][0]["file"])
+        for to in ((), ("--to", "fresh"))
+    )
+    training = updated["training"]
+    assert ("source/plain", 8, 0.1) == (
+        training["source_dir"], training["batch_size"], training["learning_rate"],
+    )  # fmt: skip
+    assert "metric_patterns" in training["hyperparameters"]
+    assert fresh == updated

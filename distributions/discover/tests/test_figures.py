@@ -90,3 +90,16 @@ def test_utilization_is_of_one_gpu_and_by_points_that_are_kept():
         request["MetricDataQueries"][0]["MetricStat"]["Period"] for _, request in cloud.calls
     ]
     assert [60, 300, 3600] == sorted(periods)
+
+
+def test_calls_keep_their_pace():
+    now, slept = [0.0], []
+
+    def sleep(seconds):
+        slept.append(seconds)
+        now[0] += seconds
+
+    pace = Pace(lambda: now[0], sleep)
+    for _ in range(11):
+        pace.wait(5.0)
+    assert pytest.approx(2.0) == sum(slept)

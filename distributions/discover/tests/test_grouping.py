@@ -166,3 +166,9 @@ def test_another_name_needs_the_same_data_at_a_later_time(groups, begun, first, 
 
 def _fresh(changes):
     return {key: dict(one) if isinstance(one, dict) else one for key, one in changes.items()}
+
+
+@pytest.mark.parametrize(("groups", "data"), [(1, "s3://data/docs/"), (2, "s3://data/prices/")])
+def test_a_name_with_r2_is_a_retry_where_the_data_is_the_same(groups, data):
+    first = daily(names_of("sdk v2", "ranker"), **DOCS)
+    assert groups == len(sizes(first, daily(names_of("sdk v2", "ranker-r2"), data=data)))

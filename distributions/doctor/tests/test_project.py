@@ -69,3 +69,16 @@ def test_the_samples_of_a_public_data_set() -> None:
     found = [describe(f"{whole}{part}".encode(), "train.py").data for part in ("", *more)]
 
     assert [("MNIST", 60_000), None, None] == found
+
+
+def test_relative_imports_are_named_from_the_script() -> None:
+    asked = []
+
+    def module(name: str) -> bytes | None:
+        asked.append(name)
+        return b"from ..c import d\nfrom .e import f\n" if name == "a.b.x" else None
+
+    script = parse(b"from a.b.x import y\nfrom .near import z\n")
+
+    assert 1 == len(Project(script, module).imported)
+    assert ["a.b.x", "a.b.x.y", ".near", ".near.z", "a.c", "a.c.d", "a.b.e", "a.b.e.f"] == asked

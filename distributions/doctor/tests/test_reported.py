@@ -210,3 +210,23 @@ def test_a_line_that_was_printed_shows_its_metrics(line: str, names: list[str]) 
     assert names == [one.name for one in metrics]
     for metric in metrics:
         assert re.search(str(metric.pattern), line)
+
+
+@pytest.mark.parametrize(
+    ("loaders", "size"),
+    [
+        (
+            "train = DataLoader(d, batch_size=8)\nval = DataLoader(d, batch_size=4)",
+            {"batch_size": 8},
+        ),
+        (
+            "val = DataLoader(d, batch_size=4)\ntrain = DataLoader(d, batch_size=8)",
+            {"batch_size": 8},
+        ),
+        ("train = DataLoader(d, batch_size=size())\nother = DataLoader(d, batch_size=4)", {}),
+    ],
+)
+def test_the_batch_size_is_the_training_loaders(loaders: str, size: dict[str, int]) -> None:
+    script = f"import torch\nfrom torch.utils.data import DataLoader\n{loaders}\n"
+
+    assert size == describe(script.encode(), "train.py").constants
