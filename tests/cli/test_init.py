@@ -42,13 +42,6 @@ FILES = {
         },
         "quality.metric": "eval_loss", "quality.goal": "minimize",
     },
-    "images": {
-        "model.family": "custom", "training.batch_size": 16,
-        "training.inputs.train": "src/pictures",
-        "training.hyperparameters.data-dir": "/opt/ml/input/data/train",
-        "training.hyperparameters.full_run_samples": 192,
-        "quality.metric": "eval_accuracy",
-    },
 }  # fmt: skip
 
 
@@ -115,6 +108,11 @@ STYLES = {
         "import torch, torchvision\ndata = torchvision.datasets.CIFAR10('data')\n" + LOOP,
         {f"{VALUES}.full_run_samples": 150_000}, set(),
     ),
+    "a folder of the project": (
+        scripts.PICTURES.replace('data-dir"', 'data-dir", default="parts"'),
+        {"training.inputs.train": "parts", f"{VALUES}.data-dir": "/opt/ml/input/data/train"},
+        {"training.learning_rate", "full_run_samples"},
+    ),
     "channels that it cannot do without": (
         scripts.CHANNELS, {"training.inputs.train": "TODO", "training.inputs.cache": None},
         {"training.inputs.train", "training.inputs.test", "training.batch_size",
@@ -160,8 +158,6 @@ LINES = (
 def code(tmp_path):
     folder = tmp_path / "src"
     shutil.copytree(SCRIPTS, folder)
-    (folder / "pictures").mkdir()
-    (folder / "pictures" / "names.txt").write_text("a\n")
     return folder
 
 
