@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from compilegate.domain import naming
+from compilegate.domain.decision import SIGNAL
 from compilegate.domain.errors import InvalidInputError, UnreadableRecordError
 from compilegate.domain.flag_change import Override
 from compilegate.domain.planning.rounds import LOCK_SECONDS
@@ -105,6 +106,17 @@ def test_who_approves_reads_what_a_compiling_scripts_saving_is_against(services:
     message = ask_approval(decided(services, "promote", "enable"), services=services)
 
     assert "speed-up and saving are against an uncompiled run" in json.dumps(message)
+
+
+def test_a_signal_that_did_not_hold_asks_a_person_whatever_the_policy_says(services: Any) -> None:
+    put_spec(services, SOUND)
+    acquire_lock(EVENT, services=services)
+    event = decided(services, "promote", "enable", SIGNAL)
+
+    assert True is record_decision(event, services=services)["approval_needed"]
+    message = asked(services, event)["message"]
+    assert False is applied(services, event)["enabled"]
+    assert "what gap did" in message
 
 
 def test_the_lock_outlives_the_wait(services: Any, event: dict[str, Any]) -> None:

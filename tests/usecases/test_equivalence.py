@@ -13,6 +13,7 @@ from compilegate.domain.errors import UnreadableRecordError
 from compilegate.domain.flag_change import Override
 from compilegate.domain.ledger_keys import DEPLOYMENT
 from compilegate.domain.records.ledger import ClassRevoked
+from compilegate.domain.trial.evidence import read_records
 from compilegate.usecases.equivalence import (
     UNREADABLE,
     restore_classes,
@@ -32,7 +33,7 @@ from tests.usecases.production_builder import (
     promote,
     watch,
 )
-from tests.usecases.trial_builder import TRIAL
+from tests.usecases.trial_builder import TRIAL, asks_full_runs, call_judge, evidence, first_round
 
 FIFTH = "1970-01-01T00:00:05Z"
 WHY = Override("ana", "the data was truncated")
@@ -74,6 +75,18 @@ def test_no_table_and_a_revocation_that_cannot_be_read_leave_no_class_in_use(
 
     with shipped({**TABLE, "bounds": {}}):
         assert table_of(type(services.ledger)(type(services.ledger.raw)()), "") is None
+
+
+def test_each_round_judges_by_the_table_as_it_stands_and_records_it(services: Any) -> None:
+    first_round(services)
+    before = evidence(services)["equivalence"]
+    revoke(services, "d1", "lm")
+    call_judge(services, 1, [], asks_full_runs("compile 17"))
+    after = evidence(services)["equivalence"]
+
+    assert after == read_records(evidence(services)).equivalence  # for looks within the round
+    assert [None, None] == [one["revoked_at"] for one in before["classes"]]
+    assert [None, FIFTH] == [one["revoked_at"] for one in after["classes"]]
 
 
 def promote_examined(services: Any, last: Any) -> None:

@@ -20,6 +20,7 @@ from tests.usecases.trial_builder import (
     first_round,
     load,
     outcome,
+    own_stop,
     put_spec,
 )
 
@@ -100,3 +101,14 @@ def test_a_job_whose_end_was_reported_and_that_still_trains_is_stopped(services:
     call_judge(services, 2, [reported], asks_full_runs("compile 17"))
 
     assert "Stopped" == services.jobs.describe(reported["job"])["TrainingJobStatus"]
+
+
+def test_jobs_of_the_round_just_asked_for_are_left_alone(services: Any) -> None:
+    """A call that is repeated late must not stop what the first one's answer has started."""
+    first_round(services)
+    job = outcome("s1")["job"]
+    services.jobs.add(job, "InProgress", started=0.0)
+    call_judge(services, 1, [own_stop(services, "s0")], asks_speed())
+
+    assert "InProgress" == services.jobs.describe(job)["TrainingJobStatus"]
+    assert 0 == spent(services)

@@ -9,7 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from compilegate.domain import naming
+from compilegate.domain.fleet.row import Row
+from compilegate.domain.production.attempts import RUN_SECONDS
+from compilegate.domain.production.recorded_run import LOOK_BACK_SECONDS
 from compilegate.domain.production.summaries import DayFigures, day_of
+from compilegate.domain.records.production import BegunRun
 from compilegate.usecases.fleet.project import SOUND, RowRepair, fold_workload
 from compilegate.usecases.operations.sweep import Look, day_by_ledger, look_at, sweep
 from tests.domain.fleet.ledgers import ledgers
@@ -68,6 +73,36 @@ def test_of_years_of_runs_only_what_the_day_needs_is_read(monkeypatch: pytest.Mo
     found: Any = look(of)
     assert (SOUND, 1) == (found.row, found.day.production_runs)
     assert 16 >= sum(read)
+
+
+@pytest.mark.parametrize(
+    ("row", "age", "is_read"),
+    [
+        (False, RUN_SECONDS, True),
+        (False, RUN_SECONDS + 2 * DAY, False),
+        ("another", LOOK_BACK_SECONDS, True),
+        ("another", LOOK_BACK_SECONDS + 2 * DAY, False),
+        ("this", LOOK_BACK_SECONDS + 2 * DAY, True),
+        ("this", RUN_SECONDS, True),
+        ("this", RUN_SECONDS + 2 * DAY, False),  # it has ended, whatever the row says
+    ],
+)
+def test_runs_are_read_as_far_back_as_one_may_have_left_a_job(
+    monkeypatch: pytest.MonkeyPatch, row: Any, age: int, is_read: bool
+) -> None:
+    of: Any = services()
+    of.clock.seconds = NOW
+    run, other = (naming.trial_id(1000 * at) for at in (NOW - age, NOW - 3600))
+    write(
+        of, "w", BegunRun(NOW - age, run, "execution", "baseline", "flag", 1, 1, "spec", "source")
+    )
+    opened = {"this": (run,), "another": (other,)}
+    monkeypatch.setattr(
+        RowRepair, "row", lambda *_: Row("w", open_runs=opened[row]) if row else None
+    )
+    found = look(of)
+    assert [run] * is_read == [one.run for one in found.runs]
+    assert [run] * is_read == [one.of.run for one in found.suspects]  # type: ignore[union-attr]
 
 
 def test_what_may_still_change_is_measured_after_the_sweep_and_what_fails_is_kept() -> None:
