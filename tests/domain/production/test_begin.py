@@ -285,6 +285,8 @@ SITUATIONS = {
     "a baseline that is no evidence": (
         on(runs=[*FIVE, ran(6, "baseline", counts=False)]), BASELINE_ON),
     "a fifth run on its way": (on(runs=FIVE[:4], in_flight=[begun(5)]), BASELINE_ON),
+    "a baseline on its way": (
+        on(runs=FIVE[:4], in_flight=[begun(5), begun(6, "baseline")]), FOLLOWED),
     "a run that is held back": (with_flag(state="permanent", held_back=True), HELD),
     "held back on probation": (with_flag(state="probation", held_back=True), FOLLOWED),
 }  # fmt: skip

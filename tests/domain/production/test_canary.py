@@ -92,6 +92,11 @@ def over(kind: str, trial: str) -> dict[str, Any]:
     return TrialFailed(NOW, trial).to_entry()
 
 
+def test_a_trial_that_is_over_has_no_place_even_where_its_round_is_open():
+    assert slot_after(TrialFailed(NOW, TRIAL).to_entry()) is None
+    assert slot_after(TrialFailed(NOW, "another1").to_entry()) is not None
+
+
 def test_a_round_whose_time_is_over_is_not_awaited():
     assert slot_after(now=NOW + 999) is not None
     assert slot_after(now=NOW + 1000) is None

@@ -23,6 +23,7 @@ from compilegate.domain.production.history import (
 from compilegate.domain.records import RESTORE, ledger
 from compilegate.domain.records.flags import FlagVersion
 from compilegate.domain.records.ledger import UnknownRecord
+from compilegate.domain.records.production import RegistrationChange
 from compilegate.domain.records.trials import ApprovalAnswer
 
 # Ledgers as they are stored from release 0.2.0 on, by sort key; one workload each.
@@ -58,6 +59,25 @@ def test_a_round_has_what_later_entries_say_of_it():
 
     assert ("complete", "complete") == (first.closed, second.closed)
     assert (True, 1) == (first.reported, len(first.tokens))
+
+
+def test_a_question_has_its_token_and_its_answer():
+    (approval,) = history(LEDGERS["approved"].values()).approvals
+
+    assert (True, 1) == (approval.answer.approved, len(approval.tokens))
+
+
+@pytest.mark.parametrize(
+    ("active", "retired"),
+    [([], False), ([True], False), ([True, False], True), ([True, False, True], False)],
+)
+def test_a_workload_is_retired_by_its_latest_registration(active, retired):
+    changes = [
+        RegistrationChange(revision, is_active, at=revision, document={"workload": "w"}).to_entry()
+        for revision, is_active in enumerate(active, start=1)
+    ]
+
+    assert retired == history(changes[::-1]).is_retired
 
 
 def test_an_entry_of_a_later_release_is_kept_and_changes_nothing_else():

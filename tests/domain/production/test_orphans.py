@@ -82,6 +82,14 @@ def test_only_executions_of_the_stages_machines_count(execution, own):
     assert own is of_deployment(execution, "prod")
 
 
+def test_orphans_of_jobs_and_locks_are_by_workload_in_order_of_name():
+    left = orphans_by_workload([job()], [(one, EXECUTION) for one in "wcba"], end(), now=NOW)
+
+    assert ["a", "b", "c", "w"] == list(left)
+    assert [0, 0, 0, 1] == [len(one.jobs) for one in left.values()]
+    assert {(EXECUTION,)} == {one.locks for one in left.values()}
+
+
 def test_grace_is_for_jobs_and_locks_alike():
     ends = {EXECUTION: ExecutionEnd("FAILED", NOW - 10)}
     jobs, locks = [job(created=NOW - 10)], [("w", EXECUTION)]

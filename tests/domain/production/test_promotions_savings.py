@@ -17,7 +17,7 @@ from compilegate.domain.production.summaries import (
     workload_week,
 )
 from compilegate.domain.records.production import CanaryClosed, CanaryRound, CapacityWait, Review
-from compilegate.domain.records.trials import TrialStarted
+from compilegate.domain.records.trials import ApprovalAnswer, ApprovalRequested, TrialStarted
 from tests.domain.production.run_builder import BEGIN, DAY, production_run
 
 WEEK = TimeWindow(BEGIN, BEGIN + 7 * DAY)
@@ -106,6 +106,17 @@ def test_a_week_begins_with_its_first_second_and_ends_before_its_last():
     assert ("ml", "off", False, None) == (
         summary.owner, summary.state, summary.enabled, summary.approval,
     )  # fmt: skip
+
+
+def test_the_first_question_that_is_open_waits_for_a_person():
+    asked = [
+        ApprovalRequested(BEGIN + n, BEGIN + DAY, trial, "e", "d", "k", "compile")
+        for n, trial in enumerate(("t1", "t2", "t3"))
+    ]
+    answer = ApprovalAnswer(BEGIN + 9, "t1", "human:ann", False, "no")
+    entries = [record.to_entry() for record in (*asked, answer)]
+
+    assert "t2" == workload_week("w", history(entries), WEEK).approval
 
 
 @pytest.mark.parametrize(

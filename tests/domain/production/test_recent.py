@@ -89,6 +89,9 @@ HELD = [*RUNS[:-3], ran(3, "baseline"), *[ran(day) for day in (2.7, 2.3, 1.9)]]
         (window(RUNS, [], registrations=(
             RegistrationChange(1, True, at=SINCE + CLOCKS_APART_SECONDS - 1),
         )), promotion(), False),
+        (window(RUNS, [], registrations=(
+            RegistrationChange(2, True, at=NOW),
+        )), promotion(), False),
     ],
 )  # fmt: skip
 def test_a_review_needs_what_it_counts_compares_and_goes_on_from(past, standing, enough):
@@ -153,6 +156,10 @@ def situation(state: str = "permanent", at: int = NOW - DAY, **more: Any) -> Sit
         ([BEGUN], situation("probation", runs=RUNS[-5:]), True),
         ([BEGUN], situation("probation", runs=[ran(3, "baseline")]), True),
         ([BEGUN], situation("probation", runs=[ran(19.9, "baseline")]), False),
+        ([BEGUN], replace(situation(), review=None), False),
+        ([BEGUN], situation("probation"), False),
+        ([BEGUN], situation("probation", runs=RUNS[-4:]), False),
+        ([BEGUN], situation("probation", runs=[ran(3, "baseline", **BAD)]), False),
     ],
 )  # fmt: skip
 def test_a_run_that_begins_needs_the_last_review_an_earlier_run_and_a_baseline(begun, now, enough):
