@@ -55,6 +55,15 @@ def test_a_round_that_was_not_finished_ends_the_trial_undecided_and_keeps_its_ru
     assert [0, 1] == [len(arm["runs"]) for arm in evidence(services)["arms"]]
 
 
+def test_a_later_round_needs_runs_of_its_own(services: Any) -> None:
+    begun_round(services)
+    produce(services, "r1", "compile", 0)
+    produce(services, "r2", "baseline", 1)
+    open_round(services, call_judge(services, 5, [], asks("compile 18", "baseline 18")), "second")
+
+    assert (5, 0) == (next_slot(services).canary.round, next_slot(services).canary.position)
+
+
 def test_a_late_repetition_of_the_judge_leaves_the_round_that_it_began(services: Any) -> None:
     begun_round(services)
     call_judge(services, 4, [], asks("compile 17", "baseline 17"))

@@ -107,6 +107,22 @@ def test_a_controls_broken_evidence_only_leaves_it_unmeasured(services: Any, lef
     assert 1 == len(unmeasured(services))
 
 
+@pytest.mark.parametrize("ending", ["stopped by somebody", "lost to the cloud"])
+def test_the_round_goes_on_without_a_controls_job(services: Any, ending: str) -> None:
+    with_control(services)
+    answer = call_judge(services, 0, [], asks_speed("managed"))
+    candidate = f"{next(r['job_base'] for r in answer['runs'] if r['run'] == 's0b0')}-r0"
+    services.jobs.add(candidate, "InProgress", 1000.0)
+    capacity = "CapacityError: no capacity" if ending == "lost to the cloud" else None
+    described = {
+        "TrainingJobStatus": "Failed" if capacity else "Stopped", "FailureReason": capacity,
+    }  # fmt: skip
+    event = {**EVENT, **outcome("s0c0", "x"), "runs": answer["runs"], "error": "States.TaskFailed"}
+    on_job_ended({**event, "cause": json.dumps(described)}, services=services)
+
+    assert "InProgress" == services.jobs.describe(candidate)["TrainingJobStatus"]
+
+
 def test_a_controls_job_that_was_withdrawn_was_never_asked_for(services: Any) -> None:
     """Jobs take turns within the quota; the first one gets no machine, and the round is stopped."""
     with_control(services)

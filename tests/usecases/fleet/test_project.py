@@ -18,6 +18,7 @@ from tests.fakes import MemoryFleet, MemoryLedger, MemoryStore, services
 from tests.usecases.production_ledger import (
     NOW,
     decided,
+    started,
     write,
 )
 
@@ -83,6 +84,18 @@ def test_a_batch_folds_each_workload_once_and_no_mark_of_the_deployment() -> Non
     assert Amount(1, 2_000_000) == row("a", of).trials
 
 
+def test_a_change_of_a_lock_folds_its_workload() -> None:
+    of = cloud()
+    write(of, "a", started("a", "t1", NOW))
+    execution = "arn:aws:states:us-east-1:1:execution:evaluate:a-t1"
+    of.locks.acquire("a", execution, now=NOW, expires_at=NOW + 60)
+    record = {"SequenceNumber": "0", "Keys": {"pk": {"S": "lock#a"}, "sk": {"S": "lock"}}}
+
+    project({"Records": [{"eventName": "REMOVE", "dynamodb": record}]}, services=of)
+
+    assert "t1" == row("a", of).upto["lock"]
+
+
 def test_a_workload_that_cannot_be_read_is_sent_again_and_keeps_back_no_other() -> None:
     raw = Spied(broken={"b": ConnectionError()})
     of = replace(services(), ledger=Ledger(raw))
@@ -112,6 +125,18 @@ def test_a_ledger_that_is_broken_leaves_its_row_and_says_that_it_needs_a_person(
     project(batch("a flag#1"), services=of)
 
     assert ((), 0) == (row("a", of).needs, row("a", of).unread)
+
+
+def test_figures_that_cannot_be_kept_leave_the_row_to_a_person() -> None:
+    of = cloud()
+    write(of, "a", decided("t1", NOW - 60, spent_usd=2.0))
+    project(batch("a trial#t1"), services=of)
+    write(of, "a", decided("t2", NOW, spent_usd=1e14))
+
+    assert {"batchItemFailures": []} == project(batch("a trial#t2"), services=of)
+    assert ((Need("unreadable", NOW),), Amount(1, 2_000_000)) == (
+        row("a", of).needs, row("a", of).trials,
+    )  # fmt: skip
 
 
 def test_a_broken_ledger_without_a_row_gets_one() -> None:
