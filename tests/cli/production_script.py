@@ -29,14 +29,13 @@ METRIC, SPREAD = 2.5, 0.002
 class Production:
     """``loss`` is what a faulty run loses; ``broken`` are nights whose run fails, from 1.
 
-    The trial sees ``metrics`` and ``speedup``.
+    The trial sees ``metrics``.
     """
 
     cloud: Cloud
     loss: float = 0.1
     broken: tuple[int, ...] = ()
     metrics: Mapping[str, list[float]] | None = None
-    speedup: float = 1.4
 
     def __post_init__(self) -> None:
         production = self.cloud.production.executions
@@ -51,8 +50,7 @@ class Production:
         name = naming.execution_name(str(payload["workload"]), str(payload["trial"]))
         event = {**payload, "execution": MACHINE + name}
         acquire_lock(event, services=self.cloud.services)  # what the trial knows of the flag
-        decided(self.cloud, payload, metrics=GOOD if self.metrics is None else self.metrics,
-                speedup=self.speedup)  # fmt: skip
+        decided(self.cloud, payload, metrics=GOOD if self.metrics is None else self.metrics)
         release_lock(event, services=self.cloud.services)
 
     def night(self, payload: Mapping[str, Any]) -> None:

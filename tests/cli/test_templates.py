@@ -7,6 +7,30 @@ from compilegate.cli.common import output
 from compilegate.cli.common.output import TEMPLATES, show
 from tools.docs.folders import ROOT
 
+LAYOUT = """\
+- a point of {{ words }}
+{{ hanging }}  name: {{ words }}
+  key  {{ hang }}{{ words }}
+"""
+SCREEN = """\
+- a point of words that need
+  more than one line
+  name: words that need more
+    than one line
+  key  words that need more
+       than one line
+"""
+
+
+def test_what_is_wrapped_hangs_below_its_beginning(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "30")
+    (tmp_path / "layout.txt.j2").write_text(LAYOUT)
+
+    show(tmp_path / "layout", {"words": "words that need more than one line"})
+
+    assert SCREEN == capsys.readouterr().out
+
+
 EVERY = [*TEMPLATES.glob("*"), *ROOT.glob("distributions/*/compilegate_*/templates/*")]
 
 
