@@ -118,3 +118,16 @@ def test_what_never_became_evidence_cannot_be_replayed(services: Any) -> None:
     change_decision(services, verdict="invalid", reasons=reasons)
 
     assert "in a job's output" in str(again(services, decision_id).why_not)
+
+
+@pytest.mark.parametrize("changed", [{"code": "other"}, {"arm": "other"}])
+def test_another_code_or_arm_of_a_reason_is_a_difference(
+    changed: dict[str, str], services: Any
+) -> None:
+    decision_id = recorded(services, promoted())
+    first, *others = load_record(services.store, ON, "decision")["reasons"]
+    change_decision(services, reasons=[{**first, **changed}, *others])
+
+    (difference,) = again(services, decision_id).comparison.differences
+
+    assert f"reasons[0].{next(iter(changed))}" == difference.field
