@@ -88,6 +88,13 @@ def _metrics(arm):
     return [run["metric"] for run in arm["runs"] if run["stage"] == "quality"]
 
 
+def test_past_runs_are_a_pale_row_before_the_arms():
+    source = samples.with_history()
+    past = _of(_figure(source, "quality"), Points)[0]
+
+    assert (source["evidence"]["quality"]["history"], True) == (past.x, past.pale)
+
+
 def test_net_saving_starts_at_minus_the_trial_and_crosses_zero_at_break_even():
     source = samples.promote()
     saving = source["decision"]["saving"]
@@ -221,6 +228,8 @@ def test_every_role_has_its_colour_in_both_themes():
     assert LIGHT.keys() == DARK.keys()
     for index in range(5):
         assert f"svg .{arm_style(index).role} " in STYLE
+    assert 5 == len({arm_style(index).symbol for index in range(5)})
+    assert arm_style(5) == arm_style(1)
 
 
 @pytest.mark.parametrize("theme", [LIGHT, DARK], ids=["light", "dark"])

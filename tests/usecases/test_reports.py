@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from compilegate.domain import naming
+from compilegate.domain.console import s3_object
 from compilegate.usecases.planning import plan_trial
 from compilegate.usecases.records import to_json
 from compilegate.usecases.reports import read_trial_report, write_report
@@ -34,6 +35,7 @@ def test_a_candidate_that_left_nothing_is_given_up_by_the_reason_of_its_jobs() -
     report = read_trial_report({**source, "decision": decision, "evidence": evidence})
 
     assert ["evidence_missing"] == [reason.code for reason in report.reasons]
+    assert source["eligibility"] == report.eligibility
 
 
 DECISION = decision_document(speedup=speedup(1.4), flag={"name": FLAG, "action": "enable"})
@@ -55,8 +57,10 @@ def test_the_page_names_owner_and_earlier_trials(services: Any) -> None:
     for trial in (*(f"0aaaaaa{number}" for number in range(10)), "zzzzzzz9"):
         decision = to_json({**DECISION, "verdict": "stay_off"})
         services.store.put(naming.record_key("bert-docs", trial, "decision"), decision)
-    page = services.store.get(answer(services)["report_key"]).decode()
+    reply = answer(services)
+    page = services.store.get(reply["report_key"]).decode()
 
+    assert s3_object("us-east-1", "data", reply["report_key"]) == body(reply)["link"]
     assert "<dd>ml-platform</dd>" in page
     assert list("98765432") == list(dict.fromkeys(re.findall(r"0aaaaaa(\d)", page)))
     assert "zzzzzzz9" not in page  # began later

@@ -66,6 +66,7 @@ def test_a_third_round_lost_to_the_cloud_fails_the_trial_and_is_no_verdict(servi
         lost = lost_to_the_cloud(f"s{number - 1}")
         asked = call_judge(services, number, [lost], asks_speed())
         assert ("continue", [f"s{number}"]) == (asked["verdict"], names(asked))
+        assert number + 1 == asked["round"]
     with pytest.raises(
         InfrastructureFailureError,
         match=rf"^{outcome('s2')['job']} could not run: CapacityError: none left$",
