@@ -21,7 +21,7 @@ from compilegate.domain.reasons import Reason, Severity
 from compilegate.domain.workload.file import parse_workload
 from compilegate.domain.workload.model import Profile, Schedule
 from compilegate.facts import load_facts
-from tests.domain.workload_builder import ARTICLE, SOUND, change, check, severities
+from tests.domain.workload_builder import ARTICLE, PYTORCH_XLA, SOUND, change, check, severities
 from tests.domain.workload_strategies import mostly_sound, quick, workloads
 
 DEMO = change(
@@ -43,6 +43,7 @@ SHIPPED = {
     "demo-tabular": "ineligible",
     "nightly-lm": "benchmark",
 }
+DOLLARS = ("annual_training_usd", "plausible_annual_saving_usd", "trial_usd", "payback_days")
 
 
 def test_every_shipped_workload_has_its_verdict_here():
@@ -109,6 +110,37 @@ def test_economics_of_the_article_are_those_of_its_schedule():
     assert "2026-09-01" == economics["prices_as_of"]
     assert ["largest_speedup"] == list(economics["unknown"])
     assert all("assumption" in text for text in economics["assumptions"])
+
+
+@pytest.mark.parametrize(
+    ("profile", "largest"),
+    [(Profile(0.9, 0.05, 0.10), 1.3953), (Profile(0.3, 0.3, 0.0), 1.3043),
+     (Profile(gpu_utilization=0.3), None)],
+)  # fmt: skip
+def test_only_waiting_bounds_the_speedup(profile, largest):
+    """One over the share that waits, plus the rest over 1.5."""
+    economics = check(change(ARTICLE, profile=profile)).economics
+
+    assert largest == (economics.largest_speedup and pytest.approx(economics.largest_speedup, 1e-4))
+    assert (largest is None) == ("largest_speedup" in economics.unknown)
+
+
+def test_an_unknown_price_leaves_the_dollars_empty_with_the_reason():
+    unpriced = change(SOUND, training__instance_type="ml.g6e.48xlarge")
+    economics = check(unpriced).to_dict()["economics"]
+    priced = check(unpriced, prices={"ml.g6e.48xlarge": 10.0}).economics
+
+    assert [None] * 4 == [economics[key] for key in DOLLARS]
+    assert set(DOLLARS) <= set(economics["unknown"])
+    assert pytest.approx(10 * 6 * 3 * 52) == priced.annual_training_usd
+
+
+def test_what_the_managed_compiler_could_save_pays_for_compiling_in_every_run():
+    economics = check(PYTORCH_XLA).economics  # six hours; no cache between jobs
+    saving, annual = economics.plausible_annual_saving_usd, economics.annual_training_usd
+
+    assert economics.overhead.warm_seconds == economics.overhead.cold_seconds
+    assert pytest.approx(annual * (1 - 1 / 1.5 - 900 / 21600)) == saving.high
 
 
 @given(workload=workloads, region=st.sampled_from(["us-east-1", "cn-north-1", "mars-1"]))

@@ -12,18 +12,20 @@ from hypothesis import strategies as st
 
 from compilegate.domain.codec import read
 from compilegate.domain.eligibility.check import check_eligibility
+from compilegate.domain.faults import FaultClass, FaultTable
+from compilegate.domain.judging.equivalence import upper_bound
 from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.judging.quality import first_runs
 from compilegate.domain.planning import rounds
 from compilegate.domain.planning.arms import ArmPlan
-from compilegate.domain.planning.estimate import plan_proof
+from compilegate.domain.planning.estimate import plan_proof, possible_rho
 from compilegate.domain.planning.plan import Pairs, Plan, pairs_for, plan_trial
 from compilegate.domain.reasons import Reason
 from compilegate.domain.spreads import Spread, Spreads
-from compilegate.domain.workload.model import Candidate, Profile, Workload
+from compilegate.domain.workload.model import Candidate, Framework, Profile, Workload
 from compilegate.facts import load_facts
 from tests.domain.evidence_builder import document
-from tests.domain.workload_builder import COMPILE, SOUND, change
+from tests.domain.workload_builder import COMPILE, MANAGED, SOUND, change
 
 KIND = SOUND.training.instance_type
 ROOMY = change(SOUND, policy__max_trial_usd=1e6)
@@ -66,6 +68,16 @@ def test_a_trial_that_could_not_end_well_is_refused(workload, quotas, code, says
     assert [] == [part for part in says if part not in text]
 
 
+def test_a_cap_that_pays_for_the_baselines_machines_does_not_pay_for_dearer_ones():
+    capped = change(SOUND, policy__max_trial_usd=800.0)
+    dear = Candidate(name="dear", instance_type="ml.p4d.24xlarge", instance_count=8)
+    refusal = planned(change(capped, candidates=(dear,)))
+
+    assert isinstance(planned(capped), Plan)
+    assert isinstance(refusal, Reason)
+    assert "trial_over_budget" == refusal.code
+
+
 @pytest.mark.parametrize(
     ("values", "steps"),
     [
@@ -94,6 +106,14 @@ def test_one_job_never_takes_more_than_a_round(count, history):
     )  # fmt: skip
 
     assert all(need.one_job == count <= need.at_once for need in plan.quotas)
+
+
+def test_a_named_candidate_that_cannot_run_is_left_out_with_the_reason():
+    plan = plan_of(change(ROOMY, candidates=(MANAGED, COMPILE)))
+
+    assert ["baseline", "compile"] == [arm.name for arm in plan.arms]
+    assert "managed" == plan.left_out[0][0]
+    assert "2.13.0" in plan.left_out[0][1]
 
 
 def test_the_record_is_plain_json_and_gives_the_arms_back():
@@ -131,6 +151,59 @@ def test_the_first_runs_of_a_hybrid_trial_are_those_that_the_judge_asks_for(hist
     evidence["quality"]["history"] = list(past)
 
     assert first_runs(read_evidence(evidence)) == proof.extra_runs(12)
+
+
+VARIED = change(ROOMY, quality__history=(0.90, 0.91, 0.92, 0.93, 0.94), quality__margin=0.012)
+
+
+@pytest.mark.parametrize(
+    ("known", "candidate", "strict"),
+    [
+        ({}, COMPILE, False),
+        ({"framework": "pytorch 2.1"}, COMPILE, True),
+        ({"device": "cuda 9.0"}, COMPILE, True),
+        ({"precision": "fp16"}, COMPILE, True),
+        ({"revoked_at": "2026-12-01"}, COMPILE, True),
+        ({}, Candidate(name="larger", compiler="torch_compile", batch_size=8), True),
+    ],
+)
+def test_a_candidate_of_a_class_whose_faults_are_known_needs_fewer_runs(known, candidate, strict):
+    training = VARIED.training
+    keys: dict[str, Any] = {
+        "framework": "pytorch 2.13", "device": "cuda 8.6", "precision": training.precision,
+        "faults": 59, "missed": 0, "date": "2026-11-26",
+    }  # fmt: skip
+    job = FaultClass(**keys | known)
+    workload = change(VARIED, framework=Framework("pytorch", "2.13.0"), candidates=(candidate,))
+    facts = replace(load_facts(), faults=FaultTable("", {}, classes=(job,)))
+    rho = possible_rho(workload, [candidate], facts)
+    proof, without = (
+        plan_proof(workload, candidates=1, mode="canary", rho=one) for one in (rho, 1.0)
+    )
+
+    assert proof is not None is not without
+    assert (1.0 if strict else upper_bound(0, 59)) == rho
+    assert (proof.runs == without.runs) is strict
+    assert proof.runs <= without.runs
+    own = change(workload, policy__equivalence="strict")
+    assert 1.0 == possible_rho(own, [candidate], facts)
+
+
+@pytest.mark.parametrize(
+    ("instance_type", "missed"),
+    [("ml.g5.xlarge", 0), ("ml.p5.48xlarge", 1), ("ml.m5.xlarge", 2), ("ml.unheard.of", 59)],
+)
+def test_faults_that_were_tried_on_another_device_are_not_counted(instance_type, missed):
+    workload = change(
+        VARIED, framework=Framework("pytorch", "2.13.0"), training__instance_type=instance_type
+    )
+    classes = tuple(
+        FaultClass("pytorch 2.13", device, workload.training.precision, 59, missed, "2026-11-26")
+        for missed, device in enumerate(("cuda 8.6", "cuda 9.0", "cpu x86_64"))
+    )
+    facts = replace(load_facts(), faults=FaultTable("", {}, classes=classes))
+
+    assert upper_bound(missed, 59) == possible_rho(workload, [COMPILE], facts)
 
 
 @given(
@@ -171,6 +244,7 @@ SHORT = change(
     profile=Profile(compile_seconds_cold=5.0),
 )  # fmt: skip
 HALF_AN_HOUR = {"schedule__run_hours": 0.5, "training__max_runtime_hours": 3}
+TUNED = Candidate(name="tuned", compiler="torch_compile", compile_mode="max-autotune")
 MOVED = Candidate(name="moved", entry_point="other.py")
 # Spreads of whole jobs over nodes and of blocks on one node.
 NODES, BLOCKS = 0.05, 0.002
@@ -184,6 +258,32 @@ def paired(
     learned = (one and Spread(one, "workload", "lm", 40, 1) for one in (nodes, blocks, unseen))
     plan = replace(plan_of(workload), spreads=Spreads(*learned))
     return pairs_for(workload, plan, beside=beside)
+
+
+@pytest.mark.parametrize(
+    ("how", "runs", "apart", "baseline"),
+    [
+        # Apart no look would prove the gain: all twelve, and as many of the baseline.
+        ({}, 4, 12, 12),
+        ({"nodes": 0.01}, 4, 8, 8),
+        ({"beside": True}, 4, 12, 5),  # production makes the baseline's but one of six
+        ({"blocks": 0.01}, 8, 12, 12),
+        ({"policy__min_mean_speedup": 1.0}, 6, 12, 12),  # after the least gain there is
+        ({"candidates": (COMPILE, TUNED)}, 4, 12, 12),
+        (HALF_AN_HOUR, 4, 12, 12),
+    ],
+    ids=["usual", "nodes alike", "beside production", "blocks apart", "any gain", "two", "longer"],
+)
+def test_pairs_cost_what_their_whole_runs_on_one_node_cost(how, runs, apart, baseline):
+    hours = how.get("schedule__run_hours", 1 / 6)
+    usd_per_hour = plan_of(SHORT).arms[0].usd_per_hour
+    # Each run with one of the baseline; a job of two of each has one start.
+    usd = usd_per_hour * runs * (2 * hours + 0.05 / 2)
+    usd_apart = usd_per_hour * (apart + baseline) * (hours + 0.05)
+
+    assert Pairs(
+        runs, pytest.approx(usd, abs=1e-4), apart, pytest.approx(usd_apart, abs=1e-4)
+    ) == paired(**how)
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from compilegate.domain.flag import Flag
 from compilegate.domain.naming import parse_run, quality_run
 from compilegate.domain.planning.arms import (
     ArmPlan,
@@ -13,7 +14,9 @@ from compilegate.domain.planning.arms import (
     arm_of,
     controls_of,
     measured_by,
+    node_groups,
     plan_arms,
+    promoted,
     speed_jobs,
 )
 from compilegate.domain.reasons import Reason
@@ -30,6 +33,36 @@ def arms_of(workload: Workload, *candidates: Candidate) -> dict[str, ArmPlan]:
     arms = plan_arms(workload, candidates, load_facts(), region="us-east-1")
     assert not isinstance(arms, Reason), arms
     return {arm.name: arm for arm in arms}
+
+
+@pytest.mark.parametrize(
+    ("changes", "label"),
+    [
+        ({"compiler": "torch_compile"}, "one factor: compiler"),
+        ({"compiler": "torch_compile", "compile_mode": "max-autotune"}, "one factor: compiler"),
+        ({"batch_size": 48, "learning_rate_scaling": "linear"}, "one factor: batch size"),
+        ({"batch_size": 32}, "changes nothing"),
+        ({"precision": "fp8"}, "one factor: precision"),
+        ({"instance_type": "ml.p4d.24xlarge"}, "one factor: instances"),
+        ({"instance_count": 2}, "bundle of batch size and instances"),
+        ({"instance_count": 2, "batch_size": 16}, "one factor: instances"),
+        ({"distribution": "smddp"}, "one factor: distribution"),
+        ({"entry_point": "other.py"}, "one factor: script"),
+        ({"hyperparameters": {"warmup": 10}}, "one factor: hyperparameters"),
+        (
+            {"compiler": "torch_compile", "batch_size": 48},
+            "bundle of compiler and batch size",
+        ),
+        (
+            {"compiler": "torch_compile", "batch_size": 48, "precision": "fp16"},
+            "bundle of compiler, batch size and precision",
+        ),
+    ],
+)
+def test_an_arm_is_labelled_by_the_factors_that_it_changes(changes, label):
+    arms = arms_of(SOUND, Candidate(name="arm", **changes))  # type: ignore[arg-type]
+
+    assert ("as it runs today", label) == (arms["baseline"].label, arms["arm"].label)
 
 
 RATE = SOUND.training.learning_rate
@@ -109,6 +142,38 @@ def test_a_bundle_says_what_to_read_it_beside(others, words):
     assert words in arms_of(SOUND, *others, BUNDLE)["compile-b48"].why
 
 
+def test_what_is_on_has_its_role_and_an_arm_the_reason_that_it_came_with():
+    arms = plan_arms(
+        SOUND, [COMPILE, HALF], load_facts(), region="us-east-1", why={"half": "because"},
+        on="compile",
+    )  # fmt: skip
+
+    assert not isinstance(arms, Reason)
+    assert ["baseline", "on", "candidate"] == [arm.role for arm in arms]
+    assert "because" == arms[2].why != arms[1].why
+
+
+@pytest.mark.parametrize(
+    ("candidate", "overrides"),
+    [
+        (COMPILE, {"compiler": "torch_compile"}),
+        (BUNDLE, {"compiler": "torch_compile", "batch_size": 48, "learning_rate": 1.5 * RATE}),
+        (Candidate(name="b64", batch_size=64), {"batch_size": 64, "learning_rate": RATE}),
+        # The rate follows the batch of all devices, however that changes.
+        (TWICE, {"instance_count": 2, "learning_rate": 2 * RATE}),
+        (replace(TWICE, learning_rate_scaling=None), {"instance_count": 2}),
+    ],
+)
+def test_a_proven_arms_flag_carries_its_changes(candidate, overrides):
+    today, arm = arms_of(SOUND, candidate).values()
+    moved = replace(arm, image="other:1")
+
+    for one, more in ((arm, {}), (moved, {"image": "other:1"})):
+        assert Flag(True, "probation", arm.name, overrides | more, "d1", "t") == promoted(
+            one, today, decision_id="d1", since="t"
+        )
+
+
 @pytest.mark.parametrize(
     ("candidate", "facts", "code"),
     [
@@ -124,6 +189,23 @@ def test_without_price_or_image_there_is_no_arm(candidate, facts, code):
 
     assert isinstance(refusal, Reason)
     assert code == refusal.code
+
+
+@pytest.mark.parametrize(
+    ("workload", "candidate"),
+    [
+        (PYTORCH_XLA, replace(XLA, framework=PYTORCH_XLA.framework)),
+        (PYTORCH_XLA, replace(XLA, framework=Framework("pytorch", "1.13"))),
+        (ARTICLE, replace(PAIR, framework=Framework(
+            "huggingface-pytorch", "1.11.0", "4.21.1", "py38"))),
+        (SOUND, replace(PAIR, framework=Framework("tensorflow", "2.11.0"), distribution="none",
+                        entry_point="tf.py")),
+    ],
+    ids=["the same versions", "written more loosely", "no image without the compiler",
+         "a script of another framework"],
+)  # fmt: skip
+def test_no_control_is_planned(workload, candidate):
+    assert ["baseline", candidate.name] == list(arms_of(workload, candidate))
 
 
 # Which jobs measure a step's speed blocks.
@@ -143,6 +225,21 @@ CONTROLS = ("s7c1", "s7c2", "s7c3")
 
 def names(arms: tuple[ArmPlan, ...]) -> tuple[str, ...]:
     return tuple(arm.name for arm in arms)
+
+
+@pytest.mark.parametrize(
+    "differs",
+    [
+        {"image": "other:1"}, {"instance_type": "ml.g5.xlarge"}, {"instance_count": 2},
+        {"distribution": "smddp"}, {"entry_point": "other.py"}, {"role": "control"},
+        {"compiler": "sagemaker_training_compiler"},  # switched on for a whole job
+    ],
+    ids=str,
+)  # fmt: skip
+def test_arms_share_a_jobs_nodes_unless_the_job_itself_would_differ(differs):
+    groups = node_groups((BASE, replace(COMPILED, name="other", **differs), TUNED))
+
+    assert [("baseline", "tuned"), ("other",)] == [names(group) for group in groups]
 
 
 @pytest.mark.parametrize(

@@ -41,6 +41,19 @@ def plan_of(workload: Workload) -> Plan:
     return plan
 
 
+def test_memory_headroom_adds_a_larger_batch_as_a_bundle_with_the_learning_rate():
+    """90 % of 24 GiB over 12 GiB in use: 1.8 times 32, down to a multiple of eight."""
+    candidates = checked(with_memory(12.0)).candidates
+
+    assert ["compile", "compile-b56"] == [one.candidate.name for one in candidates]
+    assert (56, "linear", "torch_compile") == (
+        candidates[1].candidate.batch_size,
+        candidates[1].candidate.learning_rate_scaling,
+        candidates[1].candidate.compiler,
+    )
+    assert ["compile", "compile-b64"] == names(with_memory(1.0)), "at most doubled"
+
+
 @pytest.mark.parametrize(
     ("model", "instance_type", "expected"),
     [
@@ -62,6 +75,37 @@ def test_the_managed_compilers_larger_batch_comes_from_its_tested_models(
 
 def test_the_managed_compiler_is_left_out_where_the_job_would_have_to_change_for_it():
     assert "pytorchxla" in left_out(change(PYTORCH_XLA, candidates=()))["managed-compiler"]
+
+
+@pytest.mark.parametrize(
+    ("instance_type", "precision", "expected", "why_not"),
+    [
+        ("ml.g5.48xlarge", "fp32", ["compile", "bf16"], {}),
+        ("ml.g4dn.12xlarge", "fp32", ["compile"], {"bf16": "does not compute bf16"}),
+        ("ml.p5.48xlarge", "bf16", ["compile", "fp8"], {}),
+        ("ml.g5.48xlarge", "bf16", ["compile"], {"fp8": "has no fp8"}),
+        ("ml.p5.48xlarge", "fp8", ["compile"], {}),
+    ],
+)
+def test_precisions_follow_the_gpu(instance_type, precision, expected, why_not):
+    workload = change(
+        NONE_NAMED, training__instance_type=instance_type, training__precision=precision
+    )
+    left = left_out(workload)
+    vision = change(workload, model__family="vision")
+    assert "fp8" not in names(vision)
+
+    assert expected == names(workload)
+    for name, why in why_not.items():
+        assert why in left[name]
+
+
+@pytest.mark.parametrize("workload", [TRCOMP, TENSORFLOW], ids=["hugging face", "tensorflow"])
+def test_the_managed_compiler_is_derived_where_the_job_runs_unchanged(workload):
+    workload = change(workload, candidates=(), policy__max_trial_usd=1e6)
+
+    assert "managed-compiler" == names(workload)[0]
+    assert "compile" in left_out(workload)
 
 
 def test_what_would_exceed_the_cap_is_left_out_and_says_so():

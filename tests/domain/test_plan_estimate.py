@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -23,7 +24,8 @@ from compilegate.domain.planning.estimate import (
     needs,
     plan_proof,
 )
-from tests.domain.workload_builder import SOUND
+from compilegate.domain.workload.quality import Metric
+from tests.domain.workload_builder import COMPILE, SOUND, change
 
 BASE = ArmPlan(
     name="baseline", compiler="none", image="i", instance_type="ml.g5.xlarge", instance_count=1,
@@ -45,10 +47,36 @@ def cost(*arms: ArmPlan, proof: Proof = PROOF, hours: float = 6.0, cap: float = 
     return estimate(arms, run_hours=hours, proof=proof, cap_usd=cap, runs_per_week=3.0)
 
 
+def test_arms_on_one_node_share_a_jobs_start_and_compile_once():
+    """Expected: one block, then two more, in two jobs; then three full runs of each arm."""
+    trial = cost(BASE, COMPILED)
+
+    speed = 2 * STARTUP_HOURS + 3 * 2 * SEGMENT + COLD
+    assert pytest.approx(10 * speed) == trial.speed_usd
+    assert pytest.approx(10 * 6 * 6) == trial.quality_usd
+    assert pytest.approx(speed + 2 * 6) == trial.hours
+
+
 def test_segments_of_a_short_run_are_no_longer_than_the_run():
     trial = cost(BASE, replace(COMPILED, compile_seconds=36.0), hours=0.01)
 
     assert pytest.approx(10 * (2 * STARTUP_HOURS + 7 * 0.01)) == trial.speed_usd
+
+
+def test_arms_on_other_nodes_pay_for_a_job_of_their_own_for_every_block():
+    """The managed compiler keeps no cache, so it compiles in each of the three."""
+    trial = cost(BASE, MANAGED)
+
+    baseline, managed = 3 * (STARTUP_HOURS + SEGMENT), 3 * (STARTUP_HOURS + SEGMENT + COLD)
+    assert pytest.approx(10 * (baseline + managed)) == trial.speed_usd
+    # The blocks of a round run side by side: one block, then two.
+    assert pytest.approx(2 * (STARTUP_HOURS + SEGMENT + COLD) + 2 * 6) == trial.hours
+
+
+def test_a_control_takes_three_blocks_and_no_full_run():
+    trial = cost(BASE, MANAGED, NATIVE).arms[2]
+
+    assert pytest.approx(3 * (STARTUP_HOURS + SEGMENT)) == trial.hours.expected == trial.hours.high
 
 
 def test_the_low_end_is_one_block_and_nothing_else():
@@ -56,6 +84,26 @@ def test_the_low_end_is_one_block_and_nothing_else():
 
     assert pytest.approx(STARTUP_HOURS + 2 * SEGMENT + COLD) == trial.low_hours
     assert pytest.approx(10 * trial.low_hours) == trial.low_usd
+
+
+def test_a_dearer_candidate_gets_full_runs_only_where_they_cost_no_more_than_today():
+    dearer = replace(COMPILED, name="dear", instance_type="ml.p4d.24xlarge", usd_per_hour=50.0)
+    cheaper = replace(COMPILED, name="cheap", instance_type="ml.g6.12xlarge", usd_per_hour=4.0)
+
+    def full(arm: ArmPlan) -> float:
+        blocks = 3 * (STARTUP_HOURS + SEGMENT) + COLD
+        return cost(BASE, arm).arms[1].usd.expected - arm.usd_per_hour * blocks
+
+    assert pytest.approx(3 * 6 * 10) == full(dearer)
+    assert pytest.approx(3 * 6 * 4) == full(cheaper)
+
+
+@pytest.mark.parametrize("history", [0, 1000])
+def test_baseline_runs_are_as_many_whatever_the_history(history):
+    proof = replace(PROOF, history=history, runs=2)
+
+    assert [2, 3, 12] == [proof.baseline_runs(n) for n in (2, 3, 12)]
+    assert [1, 2, 11] == [proof.baseline_runs(n, later=True) for n in (2, 3, 12)]
 
 
 def test_a_block_costs_what_the_whole_gate_costs_over_its_blocks():
@@ -97,12 +145,46 @@ def test_expected_lies_between_low_and_high_and_nothing_exceeds_the_cap(
         assert one.hours.low <= one.hours.expected <= one.hours.high
 
 
+def proof_of(**changes: Any) -> Proof:
+    proof = plan_proof(change(SOUND, **changes), candidates=1)
+    assert proof is not None
+    return proof
+
+
+def test_a_long_history_gives_the_runs_that_the_judges_power_table_gives():
+    """A spread of 0.4 margins over five runs takes 5 runs, one of 0.2 takes 2 (K = 1)."""
+    history = (0.910, 0.911, 0.912, 0.913, 0.914)
+    deviation = 0.0015811388
+
+    assert 5 == proof_of(quality__history=history, quality__margin=deviation / 0.4).runs
+    assert 2 == proof_of(quality__history=history, quality__margin=deviation / 0.2).runs
+
+
+def test_of_several_metrics_the_one_that_takes_most_runs_decides():
+    history, deviation = (0.910, 0.911, 0.912, 0.913, 0.914), 0.0015811388
+    margins = {"quality__history": history, "quality__margin": deviation / 0.2}
+
+    def guarded(relative: float) -> Proof:
+        metric = Metric("top5", "maximize", deviation / relative, history)
+        return proof_of(**margins, quality__guardrails=(metric,))
+
+    assert [2, 5] == [guarded(relative).runs for relative in (0.1, 0.4)]
+    refused = guarded(50.0).refused
+    assert refused.message.startswith("top5: ")
+
+
 @given(st.integers(1, 4))
 def test_more_candidates_never_need_fewer_runs(candidates):
     """They share alpha."""
     one, several = (plan_proof(SOUND, candidates=k) for k in (1, candidates))
 
     assert one.runs <= several.runs
+
+
+def test_two_runs_left_are_too_few():
+    rare = change(SOUND, schedule__runs_per_week=0.05, candidates=(COMPILE,))
+
+    assert plan_proof(rare, candidates=1) is None
 
 
 @pytest.mark.parametrize(
@@ -131,9 +213,27 @@ def test_full_runs_come_round_by_round_or_from_production(
     assert later == [*proof.rounds(runs, later=True)]
 
 
+TWO = replace(COMPILED, name="second")
+
+
 THREE_NODES = replace(MANAGED, instance_count=3)
 KIND, OTHER = BASE.instance_type, "ml.p4d.24xlarge"
 ELSEWHERE = replace(THREE_NODES, instance_type=OTHER)
+
+
+def test_a_trial_takes_longer_where_the_quota_holds_fewer_jobs_or_production_makes_the_runs():
+    arms, of_two = (BASE, COMPILED, TWO), {KIND: 2}.get
+    how = {"run_hours": 6.0, "cap_usd": 1e6, "runs_per_week": 3.0}
+    laid_out = estimate(arms, proof=PROOF, quota=of_two, **how)
+    canary = estimate(arms, proof=replace(PROOF, mode="canary"), **how)
+    free = cost(*arms)
+
+    assert free.hours == free.hours_side_by_side == laid_out.hours_side_by_side
+    # Rounds of two jobs of each, and of two and one, take two turns.
+    assert pytest.approx(2 * 6) == laid_out.hours - free.hours
+    assert (free.usd, free.low_hours) == (laid_out.usd, laid_out.low_hours)
+    # Six runs a candidate, three a week; shadow has two rounds of six hours each.
+    assert pytest.approx(2 * 6 / 3 * 168 - 2 * 2 * 6) == canary.hours - free.hours
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,6 +18,16 @@ HOUR = 3600
 
 def test_rounds_grow_with_candidates_and_with_the_runs_that_production_may_make_of_each():
     assert [20, 32, 52] == [rounds.max_rounds(*of) for of in ((1,), (2,), (2, 10))]
+
+
+@pytest.mark.parametrize(
+    ("hours", "arms", "blocks", "longest"),
+    [(24, 2, 2, 6 * HOUR), (24, 3, 2, 9 * HOUR), (24, 2, 5, 12 * HOUR), (2, 2, 2, 2 * HOUR)],
+)
+def test_a_speed_job_has_the_time_of_its_segments_and_of_a_first_compilation_of_each_arm(
+    hours, arms, blocks, longest
+):
+    assert longest == rounds.speed_job_seconds(hours, arms=arms, blocks=blocks)
 
 
 def test_each_wave_of_a_round_may_wait_for_quota_queue_and_train():
@@ -38,9 +49,25 @@ def test_one_more_round_has_room_for_all_retries_of_its_jobs():
 
 
 G5, P4 = "ml.g5.48xlarge", "ml.p4d.24xlarge"
+SIX = [Cluster(G5, 8)] * 6
 CLUSTERS = st.lists(
     st.builds(Cluster, st.sampled_from([G5, P4]), st.integers(1, 16)), min_size=1, max_size=9
 )
+
+
+@pytest.mark.parametrize(
+    ("quota", "at_once"), [(8, 1), (15, 1), (16, 2), (47, 5), (48, 6), (None, 1)]
+)
+def test_as_many_jobs_as_the_quota_holds(quota, at_once):
+    assert at_once == max_concurrency(SIX, lambda _: quota)
+
+
+def test_each_type_has_a_quota_of_its_own():
+    clusters = [Cluster(G5, 8), Cluster(P4, 1), Cluster(G5, 8), Cluster(P4, 1)]
+
+    assert 1 == max_concurrency(clusters, {G5: 8, P4: 64}.get)
+    assert 4 == max_concurrency(clusters, {G5: 16, P4: 2}.get)
+    assert 2 == max_concurrency([Cluster(G5, 8), Cluster(P4, 1)], {G5: 8, P4: 1}.get)
 
 
 @given(clusters=CLUSTERS, quota=st.dictionaries(st.sampled_from([G5, P4]), st.integers(16, 64)))

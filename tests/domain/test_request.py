@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import re
 from typing import Any
 
@@ -10,10 +11,10 @@ import pytest
 
 from compilegate.domain import naming
 from compilegate.domain.deployment_settings import JobRules
-from compilegate.domain.planning.arms import ArmPlan
+from compilegate.domain.planning.arms import ArmPlan, scaled_learning_rate
 from compilegate.domain.request.build import JobContext, JobSite, quality_request, speed_request
 from compilegate.domain.workload.file import parse_workload
-from compilegate.domain.workload.model import Workload
+from compilegate.domain.workload.model import MIN_RUNTIME_SECONDS, Workload
 from tests.domain.test_workload import changed
 
 SITE = JobSite(
@@ -57,6 +58,17 @@ def short() -> dict[str, Any]:
     )
 
 
+def test_every_metric_of_quality_has_a_definition_once():
+    listed = [{"metric": name, "goal": "minimize", "margin": 0.1} for name in ("loss", "gap")]
+    quality = {"metric": "eval_accuracy", "goal": "maximize", "margin": 0.005}
+    job = parse_workload(changed("quality", {**quality, "guardrails": listed}))
+    request = quality_request(job, arm(), run="q1b17", replicate=0, seed=17, context=CONTEXT)
+    names = [one["Name"] for one in request["AlgorithmSpecification"]["MetricDefinitions"]]
+
+    assert {"eval_accuracy", "loss", "gap"} < set(names)
+    assert len(set(names)) == len(names)
+
+
 LONGEST = 10**naming.ROUND_DIGITS - 1
 
 
@@ -64,6 +76,26 @@ def test_the_longest_names_leave_room_for_the_retry_suffix():
     run = naming.quality_run(LONGEST, 25, 10**naming.SEED_DIGITS - 1)
 
     assert len(naming.job_base("x" * 32, "a" * 8, run) + "-r9") == naming.JOB_NAME_MAX
+
+
+@pytest.mark.parametrize(
+    ("run", "expected"),
+    [
+        (naming.quality_run(12, 1, 4_294_967_295), ("q12b4294967295", 12, 1, 4_294_967_295)),
+        (naming.speed_run(3), ("s3", 3, None, None)),
+        (naming.speed_run(3, 2, 12), ("s3c12", 3, None, None, 2, 12)),
+        (naming.speed_run(LONGEST, 25, 999_999),
+         (f"s{LONGEST}z999999", LONGEST, None, None, 25, 999_999)),
+    ],
+)  # fmt: skip
+def test_a_run_id_says_round_arm_and_seed_or_group_and_block(run, expected):
+    """Also in the name of a job, whichever retry it is."""
+    parsed = naming.parse_run(run)
+    job = f"{naming.job_base('w' * 32, 'a' * 8, run)}-r9"
+
+    assert naming.RunId(*expected) == parsed == naming.job_run("w" * 32, "a" * 8, job)
+    assert ("s" == run[0]) == parsed.is_speed
+    assert len(job) <= naming.JOB_NAME_MAX
 
 
 @pytest.mark.parametrize(("round_number", "seed"), [(1000, 1), (1, 10**10), (-1, 1), (1, -1)])
@@ -130,6 +162,23 @@ def test_metric_patterns_read_no_other_line(line):
     assert {} == read_by_metrics(line)
 
 
+def test_the_time_limit_is_the_workloads_own():
+    assert full()["StoppingCondition"]["MaxRuntimeInSeconds"] == 12 * 3600
+    assert (
+        full(max_runtime_hours=0.01)["StoppingCondition"]["MaxRuntimeInSeconds"]
+        == MIN_RUNTIME_SECONDS
+    )
+
+
+def test_learning_rate_follows_the_batch():
+    assert [scaled_learning_rate(1.0, 1.5, how) for how in ("linear", "sqrt", "none", None)] == [
+        1.5,
+        math.sqrt(1.5),
+        1.0,
+        1.0,
+    ]
+
+
 FUNCTION = "arn:aws:lambda:us-east-1:123456789012:function:sign-in"
 
 
@@ -161,6 +210,11 @@ def test_a_job_in_network_isolation_gets_its_source_as_a_channel():
     assert "EnableNetworkIsolation" not in ruled()
 
 
+def test_traffic_between_instances_is_encrypted_where_the_deployment_says_so():
+    assert ruled(encrypt_between_instances=True)["EnableInterContainerTrafficEncryption"] is True
+    assert "EnableInterContainerTrafficEncryption" not in ruled()
+
+
 def test_an_image_outside_of_ecr_is_pulled_through_the_vpc():
     private = "registry.example.com:5000/team/train:1"
     signs_in = {"TrainingRepositoryCredentialsProviderArn": FUNCTION}
@@ -173,3 +227,19 @@ def test_an_image_outside_of_ecr_is_pulled_through_the_vpc():
     assert through_vpc == config(ruled(private))
     signed = {**through_vpc, "TrainingRepositoryAuthConfig": signs_in}
     assert signed == config(ruled(private, registry_credentials=FUNCTION))
+
+
+def test_a_deployments_tags_are_of_every_job_and_a_workloads_own_go_before_them():
+    tags = {tag["Key"]: tag["Value"] for tag in ruled()["Tags"]}
+
+    assert "1" == tags["cost-centre"]
+    assert "bert-docs" == tags[naming.TAG_WORKLOAD]
+    site = dataclasses.replace(SITE, tags={"cost-centre": "1"})
+    own = dataclasses.replace(workload(), tags={"cost-centre": "2"})
+    request = quality_request(
+        own, arm(), run="q1b17", replicate=0, seed=17,
+        context=dataclasses.replace(CONTEXT, site=site),
+    )  # fmt: skip
+    assert [{"Key": "cost-centre", "Value": "2"}] == [
+        tag for tag in request["Tags"] if tag["Key"] == "cost-centre"
+    ]

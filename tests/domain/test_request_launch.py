@@ -11,7 +11,13 @@ import pytest
 from compilegate.domain import naming
 from compilegate.domain.argument_text import decoded_document
 from compilegate.domain.errors import InvalidInputError
-from compilegate.domain.request.build import XLA_LAUNCHER, quality_request, speed_request
+from compilegate.domain.request.build import (
+    XLA_LAUNCHER,
+    ProductionJob,
+    production_request,
+    quality_request,
+    speed_request,
+)
 from compilegate.domain.workload.model import Framework, Workload
 from tests.domain.test_request import CONTEXT, arm, workload
 
@@ -143,6 +149,16 @@ def test_a_launcher_that_does_not_exist_is_refused(framework, compiler, distribu
     assert fix in refused.value.fix
 
 
+def test_an_arm_may_have_its_own_script_mode_and_values():
+    sent = request(
+        job(), entry_point="other.py", compile_mode="max-autotune", hyperparameters={"epochs": 9}
+    )
+
+    expected = {"sagemaker_program": "other.py", "compile_mode": "max-autotune", "epochs": 9}
+    assert expected.items() <= decoded(sent).items()
+    assert "compile_mode" not in decoded(request(job()))
+
+
 def test_partitioning_reaches_the_library_as_an_object_also_in_a_speed_job():
     split = job(hyperparameters={"mp_parameters": json.dumps(PARTITIONING)})
     short = speed(split, distribution="smp", **LARGE)
@@ -152,9 +168,36 @@ def test_partitioning_reaches_the_library_as_an_object_also_in_a_speed_job():
     assert "mp_parameters" not in decoded_document(decoded(short)["arm_0"])["hyperparameters"]
 
 
+@pytest.mark.parametrize("value", ["{", "[1]", 3])
+def test_partitioning_must_be_an_object(value):
+    with pytest.raises(InvalidInputError, match="must be a JSON object"):
+        request(job(hyperparameters={"mp_parameters": value}))
+
+
 def test_names_of_the_platform_are_refused_among_hyperparameters():
     with pytest.raises(InvalidInputError, match=r"hyperparameters\.sagemaker_mpi_enabled"):
         request(job(hyperparameters={"sagemaker_mpi_enabled": True}))
+
+
+def test_every_job_is_spot_or_none_is():
+    spot = job(spot=True, max_runtime_hours=2, max_wait_hours=5)
+    full, short = request(spot), speed(spot)
+
+    assert full["EnableManagedSpotTraining"] is short["EnableManagedSpotTraining"] is True
+    assert {"MaxRuntimeInSeconds": 7200, "MaxWaitTimeInSeconds": 18000} == full["StoppingCondition"]
+    # The same three hours of waiting on top of a shorter job.
+    assert 3 * 3600 == (
+        short["StoppingCondition"]["MaxWaitTimeInSeconds"]
+        - short["StoppingCondition"]["MaxRuntimeInSeconds"]
+    )
+    assert "EnableManagedSpotTraining" not in request(job())
+
+
+@pytest.mark.parametrize(("hours", "wait"), [(2.0, 14400), (0.01, 1800)])
+def test_a_spot_job_may_wait_as_long_as_it_trains_by_default(hours, wait):
+    limits = request(job(spot=True, max_runtime_hours=hours))["StoppingCondition"]
+
+    assert wait == limits["MaxWaitTimeInSeconds"] == 2 * limits["MaxRuntimeInSeconds"]
 
 
 def test_a_spot_job_resumes_from_its_own_runs_checkpoints_only():
@@ -171,6 +214,56 @@ def test_a_spot_job_resumes_from_its_own_runs_checkpoints_only():
     for sent in (mine, shared):
         assert naming.INDUCTOR_CACHE_PATH == sent["Environment"]["COMPILEGATE_COMPILE_CACHE"]
         assert naming.INDUCTOR_CACHE_PATH.startswith(sent["CheckpointConfig"]["LocalPath"])
+
+
+def tags_of(sent: dict[str, Any]) -> dict[str, str]:
+    tags = [(tag["Key"], tag["Value"]) for tag in sent["Tags"]]
+    assert len(dict(tags)) == len(tags)
+    return dict(tags)
+
+
+@pytest.mark.parametrize(
+    ("owner", "team"),
+    [
+        (None, {"cost-center": "42", "owner": "someone"}),
+        ("ml@example.com", {"cost-center": "42", "other": "43"}),
+        ("ml@example.com", {}),
+        (None, {}),
+    ],
+)
+def test_the_teams_tags_stand_beside_the_trials(owner, team):
+    tagged = dataclasses.replace(job(), tags=team, owner=owner)
+    also = {"compilegate:decision": "d1"}
+    in_production = ProductionJob(run="r1", number=2, replicate=0, seed=17, tags=also)
+    context = dataclasses.replace(CONTEXT, trial="r1")
+
+    of_every_job = {
+        "compilegate:workload": "bert-docs", "compilegate:execution": CONTEXT.execution,
+        **({"owner": owner} if owner else {}), **team,
+    }  # fmt: skip
+    of_full_run = {"compilegate:trial": "abcd1234", "compilegate:run": "q1b17",
+                   "compilegate:stage": "quality", "compilegate:arm": "compile"}  # fmt: skip
+    of_segments = {**of_full_run, "compilegate:run": "s0", "compilegate:stage": "speed",
+                   "compilegate:arm": "all"}  # fmt: skip
+    of_production = {"compilegate:run": "r1", "compilegate:stage": "production",
+                     "compilegate:arm": "compile", **also}  # fmt: skip
+    assert {**of_every_job, **of_full_run} == tags_of(request(tagged))
+    assert {**of_every_job, **of_segments} == tags_of(speed(tagged))
+    assert {**of_every_job, **of_production} == tags_of(
+        production_request(tagged, arm(), in_production, context)
+    )
+
+
+def test_full_runs_that_a_trial_asks_for_end_with_the_check():
+    first = ProductionJob(run="r1", number=0, replicate=0, seed=17)
+    canary = dataclasses.replace(first, examined=True)
+    requests = [
+        request(job()), production_request(job(), arm(), canary, CONTEXT),
+        production_request(job(), arm(), first, CONTEXT), speed(job()),
+    ]  # fmt: skip
+
+    asked = [one["Environment"].get("COMPILEGATE_EQUIVALENCE") for one in requests]
+    assert ["last", "last", None, None] == asked
 
 
 @pytest.mark.parametrize("key", ["aws:x", "AWS:x", "compilegate:arm", "Compilegate:x"])
