@@ -144,12 +144,14 @@ def test_lines_and_totals_say_which_savings_are_against_an_uncompiled_run(tmp_pa
 
 @pytest.fixture
 def team(tmp_path):
-    """A folder of five sound workloads."""
+    """A folder of five sound workloads, and what is none or hidden."""
     good = write_project(tmp_path / "a")
     text = good.read_text()
     for index in range(4):
         name = f"job-{index}"
         (good.parent / f"{name}.yml").write_text(text.replace("bert-docs", name))
+    (good.parent / "values.yaml").write_text("replicas: 2\nimage: web\n")
+    (good.parent / ".old.yaml").write_text(text)
     return tmp_path
 
 

@@ -231,6 +231,16 @@ def test_a_parameter_that_differs_from_the_ledger_is_repaired(raw, message, show
     assert entries(promoted)[-1]["to"] == flags.read(FLAG)
 
 
+def test_a_parameter_that_no_recorded_change_turned_on_is_shown_as_off(asked, promoted):
+    by_hand = Flag(True, "permanent", "mine", {"batch_size": 48})
+    promoted.services.flags.write(FLAG, by_hand.to_json())
+
+    document = asked(*SHOW)
+
+    assert (False, False) == (document["enabled"], document["agrees"])
+    assert "it is on (mine), but no recorded change turned it on" == document["problem"]
+
+
 def test_a_flag_never_set_is_reported_so(invoke, promoted):
     promoted.services.ledger.raw.put_once(
         "other", "trial#t#started", {"kind": "started", "at": 1, "execution": "other-t"}
