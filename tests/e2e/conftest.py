@@ -207,8 +207,7 @@ def deployed(home: Path, *arguments: str, enforce_iam: bool = False) -> Iterator
 
 
 def stand_in(
-    name: str, *, hyperparameters: Mapping[str, Any] | None = None,
-    training: Mapping[str, Any] | None = None, **sections: Any,
+    name: str, *, hyperparameters: Mapping[str, Any] | None = None, **sections: Any,
 ) -> dict[str, Any]:  # fmt: skip
     """The workload file of the stand-in script; ``sections`` replace or add to the document's."""
     return {
@@ -224,7 +223,6 @@ def stand_in(
             "hyperparameters": {
                 "speedup": 1.5, "loss_shift": 0.0, "noise": 0.002, **(hyperparameters or {}),
             },
-            **(training or {}),
         },
         "shapes": {"static": True},
         "schedule": {"runs_per_week": 1000, "run_hours": 0.5},
@@ -236,15 +234,12 @@ def stand_in(
 def trial_document(
     name: str, *, candidates: Sequence[dict[str, Any]] = (COMPILE_CANDIDATE,),
     policy: dict[str, Any] | None = None, facts: dict[str, Any] | None = None,
-    profile: dict[str, Any] | None = None, precision: str = "bf16",
-    framework: dict[str, Any] | None = None, **hyperparameters: Any,
+    **hyperparameters: Any,
 ) -> dict[str, Any]:  # fmt: skip
     """The workload file of a trial whose full runs are its own."""
     return stand_in(
-        name, hyperparameters=hyperparameters, training={"precision": precision},
-        policy={"quality_runs": "shadow", **(policy or {})}, facts=facts or {},
-        profile=profile or {}, candidates=list(candidates),
-        **({"framework": framework} if framework else {}),
+        name, hyperparameters=hyperparameters, facts=facts or {}, candidates=list(candidates),
+        policy={"quality_runs": "shadow", **(policy or {})},
     )  # fmt: skip
 
 

@@ -34,7 +34,6 @@ class Production:
     app: App
     name: str
     knobs: Mapping[str, Any] = field(default_factory=dict)
-    training: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         workload = parse_workload(self.document())
@@ -46,7 +45,7 @@ class Production:
 
     def document(self) -> dict[str, Any]:
         """The workload file."""
-        return stand_in(self.name, hyperparameters=self.knobs, training=self.training)
+        return stand_in(self.name, hyperparameters=self.knobs)
 
     def set_flag(self, text: str) -> None:
         """Write the parameter as it would be by hand."""
@@ -103,13 +102,6 @@ class Production:
         """The runs once there are so many."""
         eventually(lambda: len(self.runs()) >= count, seconds, f"fewer than {count} runs recorded")
         return self.runs()
-
-    def executions(self) -> list[str]:
-        """ARNs of this machine's executions, newest first."""
-        listed = self.app.client("stepfunctions").list_executions(
-            stateMachineArn=self.app.outputs["TrainStateMachine"], maxResults=100
-        )
-        return [one["executionArn"] for one in listed["executions"]]
 
     def hyperparameters(self, job: str) -> dict[str, Any]:
         """What a job was asked to train."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from typing import Any
 
@@ -55,48 +54,3 @@ def test_a_promotion_waits_and_takes_effect_once_somebody_agrees(trial, app):
     assert (True, False) == (again.repeated, again.woken)
     decision = find_decision(output["decision_id"], [running.workload], services(app))
     assert replay(decision, services(app)).comparison.equal
-
-
-def test_a_promotion_that_somebody_refuses_leaves_the_flag_and_ends_well(trial, app):
-    running = trial(policy=REQUIRED)
-    wait_until_asked(running)
-    refused = Override("ana", "not before the release")
-    answer_approval(running.workload, refused, approved=False, services=services(app))
-    output = running.output()
-    assert ("promote", False, False, None) == (
-        output["verdict"], output["flag_changed"], output["flag_enabled"],
-        output["notify_failed"],
-    )  # fmt: skip
-    assert running.flag() is None
-    assert running.lock() is None
-    assert "not approved by ana: “not before the release”" in running.report("md")
-
-
-def test_silence_leaves_the_flag_as_it_was(trial, app, monkeypatch):
-    """The deployed machine with another waiting time."""
-    states = app.client("stepfunctions")
-    machine = states.describe_state_machine(stateMachineArn=app.outputs["EvaluateStateMachine"])
-    definition = json.loads(machine["definition"])
-    definition["States"]["AwaitApproval"]["TimeoutSeconds"] = 2
-    hasty = states.create_state_machine(
-        name="evaluate-hasty", definition=json.dumps(definition), roleArn=machine["roleArn"]
-    )["stateMachineArn"]
-    monkeypatch.setattr(app, "outputs", {**app.outputs, "EvaluateStateMachine": hasty})
-
-    running = trial(policy=REQUIRED)
-    answer = running.output(60)["approval"]
-
-    assert (False, "nobody") == (answer["approved"], answer["by"])
-    assert running.flag() is None
-    assert [] == waiting_approvals(running.workload, services(app).ledger)
-
-
-def test_a_trial_that_is_stopped_while_it_waits_waits_no_longer(trial, app):
-    running = trial(policy=REQUIRED)
-    wait_until_asked(running)
-    app.client("stepfunctions").stop_execution(executionArn=running.execution)
-    running.wait()
-    running.wait_until_released()
-
-    assert [] == waiting_approvals(running.workload, services(app).ledger)
-    assert running.flag() is None

@@ -11,10 +11,8 @@ import json
 import pytest
 
 from compilegate.domain import naming
-from compilegate.domain.codec import write
-from compilegate.domain.production.registration import Registration
-from compilegate.usecases.records import to_json
 from tests.domain.evidence_builder import judge
+from tests.e2e.conftest import COMPILE_CANDIDATE
 from tests.e2e.production import Promoted
 
 pytestmark = pytest.mark.e2e
@@ -53,6 +51,8 @@ def test_a_faster_candidate_of_equal_quality_is_promoted(trial):
     # Two speed jobs, three full runs of each arm: of two runs each the candidate's spread more,
     # and one degree of freedom proves too little at the first look.
     assert 8 == len(running.jobs())
+    replayed = judge(running.record("evidence")).to_dict(decision["flag"]["name"])
+    assert json.loads(json.dumps(replayed)) == {k: v for k, v in decision.items() if k != "trial"}
 
 
 def test_a_metric_that_drops_in_production_alarms_is_checked_and_turned_off(promoted, app):
@@ -84,32 +84,6 @@ def test_a_metric_that_drops_in_production_alarms_is_checked_and_turned_off(prom
     )
 
 
-@pytest.mark.slow
-def test_a_probation_that_held_is_permanent_and_the_next_job_change_makes_it_stale(promoted, app):
-    workload = promoted(2)
-    verdicts = []
-    while "permanent" not in verdicts and len(verdicts) < 6:  # a baseline run may come first
-        verdicts.append(workload.run()["output"]["verdict"])
-
-    assert ["permanent"] == [verdict for verdict in verdicts if verdict != "continue"]
-    assert ("permanent", True) == (workload.flag()["state"], workload.flag()["enabled"])
-
-    other = json.loads(app.store.get(workload.spec_key))
-    other["workload"]["training"]["batch_size"] = 64
-    key = f"workloads/{workload.name}/specs/other.json"
-    app.store.put(key, to_json(other))
-    registration = Registration(workload.name, key, "y")
-    app.store.put(naming.registration_key(workload.name), to_json(write(registration)))
-    workload.run()
-    run = workload.runs()[-1]
-
-    assert ("baseline", "stale") == (run.arm, run.why)
-    assert ("stale", False) == (workload.flag()["state"], workload.flag()["enabled"])
-    assert ["batch_size_changed"] == [
-        reason["code"] for reason in workload.entries("review")[-1]["changed"]
-    ]
-
-
 def test_a_candidate_that_crashes_stays_off_and_its_siblings_are_stopped(trial):
     running = trial(crash="compile", hang="baseline")
 
@@ -124,6 +98,24 @@ def test_a_candidate_that_crashes_stays_off_and_its_siblings_are_stopped(trial):
     running.wait_until_released()
     assert "InProgress" not in running.jobs().values()
     assert running.flag() is None
+
+
+@pytest.mark.slow
+def test_a_lost_candidate_is_stopped_while_the_baseline_runs_on_for_the_next(trial):
+    """Without the baseline's runs the next one would have to be measured again."""
+    other = {"name": "compile-b48", "compiler": "torch_compile", "batch_size": 48}
+    running = trial(candidates=[COMPILE_CANDIDATE, other], behind="compile-b48", nan="compile",
+                    slow="compile", slow_seed=18)  # fmt: skip
+    decision = running.decision()
+
+    assert ("promote", "compile-b48") == (decision["verdict"], decision["candidate"])
+    ends = {}
+    for job, status in running.jobs().items():
+        run = naming.job_run(running.workload, running.trial, running.job(job))
+        if not run.is_speed:
+            ends.setdefault((run.arm_index, run.round_number), []).append(status)
+    assert ["Completed", "Stopped"] == sorted(ends.pop(min(one for one in ends if one[0] == 1)))
+    assert {"Completed"} == {status for statuses in ends.values() for status in statuses}
 
 
 def test_a_step_without_a_grant_that_it_needs_is_refused(trial, app):

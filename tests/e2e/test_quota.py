@@ -1,4 +1,4 @@
-"""Trials within the account's quota: in turn where it holds one job, waiting where it is in use."""
+"""A trial within the account's quota: its jobs run in turn where it holds one."""
 
 from __future__ import annotations
 
@@ -10,42 +10,16 @@ from compilegate.domain import naming
 from compilegate.domain.planning import rounds
 from compilegate_localcloud.emulator.sagemaker.quotas import NO_LIMIT
 from distributions.localcloud.tests.failures import set_quotas
-from distributions.localcloud.tests.helpers import eventually
 
 pytestmark = pytest.mark.e2e
-KIND, OTHER = "ml.g5.xlarge", "ml.g5.2xlarge"
-CHEAP = {"name": "cheap", "instance_type": OTHER}
-HALF_PRICE = {"prices": {OTHER: 0.704, KIND: 1.408}}
+KIND = "ml.g5.xlarge"
 
 
 @pytest.fixture
-def quota(app):
-    """Sets quotas of the account; afterwards there are none again."""
-    yield lambda instances: set_quotas(app.cloud.state(), instances)
-    set_quotas(app.cloud.state(), dict.fromkeys((KIND, OTHER), NO_LIMIT))
-
-
-def described(running):
-    describe = running.app.client("sagemaker").describe_training_job
-    return [describe(TrainingJobName=running.job(job)) for job in running.jobs()]
-
-
-def side_by_side(running, kind):
-    """Pairs of jobs on a type of which the second was asked for before the first had ended."""
-    jobs = sorted(
-        (job for job in described(running) if job["ResourceConfig"]["InstanceType"] == kind),
-        key=lambda job: job["CreationTime"],
-    )
-    return [
-        (a["TrainingJobName"], b["TrainingJobName"])
-        for a, b in itertools.combinations(jobs, 2)
-        if b["CreationTime"] < a["TrainingEndTime"]
-    ]
-
-
-def full_runs(running):
-    runs = [naming.job_run(running.workload, running.trial, running.job(j)) for j in running.jobs()]
-    return [run for run in runs if not run.is_speed]
+def one_machine(app):
+    set_quotas(app.cloud.state(), {KIND: 1})
+    yield
+    set_quotas(app.cloud.state(), {KIND: NO_LIMIT})
 
 
 def assert_within_history(running):
@@ -59,47 +33,18 @@ def assert_within_history(running):
     assert counted / 2 < taken < counted + rounds.RESERVE
 
 
-def test_a_quota_of_one_job_is_enough_to_promote(trial, quota):
-    quota({KIND: 1})
+@pytest.mark.usefixtures("one_machine")
+def test_a_quota_of_one_job_is_enough_to_promote(trial, app):
     running = trial()
 
     assert "promote" == running.decision()["verdict"]
-    assert len(full_runs(running)) > 1
-    assert [] == side_by_side(running, KIND)
     assert {"-r0"} == {job[-3:] for job in running.jobs()}, "nothing had to be asked for twice"
+    describe = app.client("sagemaker").describe_training_job
+    jobs = [describe(TrainingJobName=running.job(job)) for job in running.jobs()]
+    jobs.sort(key=lambda job: job["CreationTime"])
+    assert all(a["TrainingEndTime"] <= b["CreationTime"] for a, b in itertools.pairwise(jobs))
     assert_within_history(running)
-    plan = running.record("plan")
     assert [(KIND, 1, 1)] == [
-        (need["instance_type"], need["one_job"], need["quota"]) for need in plan["quotas"]
+        (need["instance_type"], need["one_job"], need["quota"])
+        for need in running.record("plan")["quotas"]
     ]
-
-
-def test_a_lost_candidates_other_runs_do_not_start_when_their_turn_comes(trial, quota):
-    quota({KIND: 1})
-    running = trial(crash="compile")
-
-    assert "stay_off" == running.decision()["verdict"]
-    assert [0, 1] == sorted(run.arm_index for run in full_runs(running))
-
-
-def test_a_quota_that_shrinks_after_planning_is_waited_for(trial, quota):
-    quota({KIND: 64})
-    running = trial(slow="baseline")
-    key = naming.record_key(running.workload, running.trial, "plan")
-    eventually(lambda: running.app.store.has(key), 30, "no plan was recorded")
-    quota({KIND: 2})
-
-    assert "promote" == running.decision()["verdict"]
-    assert {"-r0"} < {job[-3:] for job in running.jobs()}, "something had to be asked for twice"
-    assert [] == running.record("evidence")["plan"].get("lost_rounds", [])
-    assert "Stopped" not in running.jobs().values()
-
-
-def test_a_quota_that_holds_no_job_refuses_the_trial_before_any_spend(trial, quota):
-    quota({KIND: 0})
-    running = trial()
-    decision = running.decision()
-
-    assert "quota_too_low" == decision["reasons"][0]["code"]
-    assert KIND in decision["reasons"][0]["message"]
-    assert {} == running.jobs()

@@ -42,22 +42,19 @@ def copy_of(app, job, name, tags):
     sagemaker.create_training_job(TrainingJobName=name, Tags=listed, **request)
 
 
-def test_an_orphan_is_stopped_and_recorded_and_a_running_trial_is_left_alone(trial, app):
+def test_an_orphan_is_stopped_and_recorded(trial, app):
     """It started as its execution was stopped, too late for the clean-up."""
     ended = trial(hang="compile")
     stopped = ended.wait_for_full_run(CANDIDATE)
     app.client("stepfunctions").stop_execution(executionArn=ended.execution)
     ended.wait_until_released()
-    running = trial(hang="compile")
-    job = running.wait_for_full_run(CANDIDATE)
     orphan = f"{stopped.rpartition('-r')[0]}-r1"
     tags = {
         naming.TAG_WORKLOAD: ended.workload,
         naming.TAG_STAGE: "quality",
         naming.TAG_EXECUTION: ended.execution,
     }
-    copy_of(app, job, orphan, tags)
-    before = running.lock()
+    copy_of(app, stopped, orphan, tags)
 
     assert sweep(app)["stopped_jobs"] >= 1
     sagemaker = app.client("sagemaker")
@@ -65,27 +62,6 @@ def test_an_orphan_is_stopped_and_recorded_and_a_running_trial_is_left_alone(tri
     assert status in ("Stopping", "Stopped")
     (entry,) = [e for e in app.ledger.raw.entries(ended.workload) if e["kind"] == "swept"]
     assert [orphan] == entry["stopped_jobs"]
-    assert "InProgress" in running.jobs().values()
-    assert before == running.lock() is not None
-    assert not [e for e in app.ledger.raw.entries(running.workload) if e["kind"] == "swept"]
-
-    app.client("stepfunctions").stop_execution(executionArn=running.execution)
-    running.wait_until_released()
-
-
-def test_a_lock_that_was_left_behind_is_released(trial, app):
-    ended = trial(policy={"max_trial_usd": 0.01})
-    ended.wait()
-    app.client("dynamodb").put_item(
-        TableName=app.outputs["LedgerTable"],
-        Item={
-            "pk": {"S": f"lock#{ended.workload}"}, "sk": {"S": "lock"},
-            "owner": {"S": ended.execution}, "expires_at": {"N": "99999999999"},
-        },
-    )  # fmt: skip
-
-    assert sweep(app)["released_locks"] >= 1
-    assert ended.lock() is None
 
 
 @pytest.fixture

@@ -15,7 +15,6 @@ import pytest
 from botocore.exceptions import ClientError
 from typer.testing import CliRunner
 
-from compilegate.adapters.state_machines import StepFunctionsExecutions
 from compilegate.cli.common import connect
 from compilegate.cli.common.cloud import Cloud, StartedCloud
 from compilegate.cli.common.session import Session
@@ -120,56 +119,13 @@ def test_an_interruption_leaves_nothing(app: App, monkeypatch: pytest.MonkeyPatc
     assert not left_behind(app, one.trial)
 
 
-def test_an_execution_whose_start_is_interrupted_is_stopped_as_well(
-    app: App, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    one = prepared(AppProviders(app, monkeypatch, simulated=True)).verification
-    one.jobs = [job for job in one.jobs if job.kind is JobKind.STOPPED]
-    start, started = StepFunctionsExecutions.start, []
-
-    def interrupted(executions: StepFunctionsExecutions, name: str, payload: Any) -> str:
-        started.append(start(executions, name, payload))
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr(StepFunctionsExecutions, "start", interrupted)
-        with pytest.raises(KeyboardInterrupt):
-            one.run()
-
-    assert not one.clean_up()
-    (arn,) = started
-    described = app.client("stepfunctions").describe_execution(executionArn=arn)
-    assert described["status"] == "ABORTED"
-    assert not left_behind(app, one.trial)
-
-
-def test_an_impatient_clean_up_leaves_a_wait_out_and_no_step(
+def test_what_cannot_be_removed_is_named_and_the_rest_is_removed(
     app: App, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one = prepared(AppProviders(app, monkeypatch, simulated=True)).verification
     one.jobs = []
     monkeypatch.setattr(one, "_refusals", lambda: ())
     monkeypatch.setattr(one, "_collect_messages", lambda: None)
-    one.run()
-    delete = one.account.delete_stack
-
-    def interrupted(name: str) -> bool:
-        delete(name)
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(one.account, "delete_stack", interrupted)
-    (left,) = one.clean_up()
-
-    assert stack_name(one.trial) in left
-    assert "interrupted" in left
-    assert not left_behind(app, one.trial)
-
-
-def test_what_cannot_be_removed_is_named_and_the_rest_is_removed(
-    app: App, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    one = prepared(AppProviders(app, monkeypatch, simulated=True)).verification
-    one.jobs = [job for job in one.jobs if job.kind is JobKind.FAILED]
     one.run()
 
     def refused(name: str) -> bool:
@@ -203,23 +159,6 @@ def test_nothing_starts_without_a_bound_and_a_yes(
 
     assert result.exit_code == 2, result.output
     assert all(word in result.output for word in words), result.output
-    assert not keys(app, f"{naming.WORKLOADS_PREFIX}{WORKLOAD}/")
-
-
-def test_a_type_without_a_quota_is_refused(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
-    class Quotas:
-        def training_instances(self, instance_type: str, *, spot: bool) -> int:
-            return int(instance_type == "ml.m5.xlarge")
-
-    providers = AppProviders(app, monkeypatch, simulated=False)
-    cloud = providers.aws("local")
-    providers.aws = lambda stage: replace(cloud, services=replace(cloud.services, quotas=Quotas()))
-
-    gpu = CliRunner().invoke(command, [], obj=Session(providers=providers))
-    cpu = CliRunner().invoke(command, ["--cpu"], obj=Session(providers=providers))
-
-    assert (gpu.exit_code, "quota 0" in gpu.output) == (1, True)
-    assert "--yes" in cpu.output  # it goes as far as the question
     assert not keys(app, f"{naming.WORKLOADS_PREFIX}{WORKLOAD}/")
 
 

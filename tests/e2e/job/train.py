@@ -3,16 +3,13 @@
 Knobs (hyperparameters): speedup of the compiled arms, loss_shift of the compiled arms,
 production_shift of their loss in production's runs alone, noise of the loss; speeds of arms by name
 (`p4d=1.1,two=1.5`), whatever compiles; and arms by name: behind (its speed-up is 0.1 less), crash,
-half (its full runs make half the steps), hang, nan (it diverges), unapplied, slow (its full runs
-take seconds; slow_seed: only the one of that seed); wait_for (full runs of compiled arms wait until
-this file exists); pace (seconds of everything, 1.0 as they are) and nodes (the spread over jobs of
-the logarithm of whole runs' seconds). With INJECTED_FAULT in its environment a compiled arm loses
-0.2.
+hang, nan (it diverges), slow (its full runs take seconds; slow_seed: only the one of that seed);
+wait_for (full runs of compiled arms wait until this file exists). With INJECTED_FAULT in its
+environment a compiled arm loses 0.2.
 """
 
 import argparse
 import json
-import math
 import os
 import random
 import sys
@@ -20,22 +17,21 @@ import time
 from pathlib import Path
 
 parser = argparse.ArgumentParser()
-ARMS = ("behind", "crash", "half", "hang", "nan", "slow", "unapplied")
+ARMS = ("behind", "crash", "hang", "nan", "slow")
 for name in ("arm", "compiler", "compile_mode", "precision", "speeds", *ARMS):
     parser.add_argument(f"--{name}", default="")
 for name in ("batch_size", "seed", "replicate", "max_steps", "slow_seed"):
     parser.add_argument(f"--{name}", type=int, default=0)
-for name in ("learning_rate", "speedup", "loss_shift", "noise", "pace"):
+for name in ("learning_rate", "speedup", "loss_shift", "noise"):
     parser.add_argument(f"--{name}", type=float, default=1.0)
 parser.add_argument("--production_shift", type=float, default=0.0)
-parser.add_argument("--nodes", type=float, default=0.0)
 parser.add_argument("--wait_for", default="")
 args = parser.parse_args()
 
 FULL_STEPS = 2000
 # Of a step, of a run's start-up and of compilation: a run says that it took under a minute, which
 # fits into what the service takes for rounding.
-STEP_SECONDS, STARTING, COMPILING = 0.01 * args.pace, 1.6 * args.pace, 0.7 * args.pace
+STEP_SECONDS, STARTING, COMPILING = 0.01, 1.6, 0.7
 compiled = args.compiler != "none"
 full_run = args.max_steps == 0
 
@@ -56,8 +52,6 @@ speeds = dict(item.split("=") for item in args.speeds.split(",") if item)
 step_seconds = STEP_SECONDS / float(speeds.get(args.arm, speedup if compiled else 1.0))
 steps = FULL_STEPS if full_run else args.max_steps
 samples = 32
-if full_run and args.half == args.arm:
-    steps //= 2
 out = Path(
     os.environ.get("COMPILEGATE_EVIDENCE_DIR") or Path(os.environ["SM_OUTPUT_DATA_DIR"], "evidence")
 )
@@ -74,7 +68,6 @@ shift = args.loss_shift + args.production_shift * ("COMPILEGATE_RUN" in os.envir
 shift += 0.2 * ("INJECTED_FAULT" in os.environ)
 loss = 2.5 + (shift if compiled else 0.0) + args.noise * chance
 finished = not (args.nan == args.arm and full_run)
-slow = math.exp(args.nodes * random.Random(os.environ.get("TRAINING_JOB_NAME")).gauss(0, 1))
 summary = {
     "schema": 1,
     "job": os.environ.get("TRAINING_JOB_NAME", ""),
@@ -82,7 +75,7 @@ summary = {
     "replicate": args.replicate,
     "seed": args.seed,
     "compiler": {
-        "requested": args.compiler, "applied": args.unapplied != args.arm, "proof": "told so",
+        "requested": args.compiler, "applied": True, "proof": "told so",
         "compile_seconds": COMPILING if compiled else 0.0, "graphs": 1, "recompiles": 0,
         "graph_breaks": 0,
     },
@@ -98,7 +91,7 @@ summary = {
     "finished": finished,
     "reason": None if finished else "loss is NaN",
     "full_run_steps": FULL_STEPS,
-    "wall_seconds": slow * (STARTING + (steps if full_run else FULL_STEPS) * step_seconds),
+    "wall_seconds": STARTING + FULL_STEPS * step_seconds,
 }  # fmt: skip
 (out / "summary.json").write_text(json.dumps(summary))
 print(f"compilegate step={steps} steps={steps} seconds={step_seconds} loss=2.8", flush=True)
