@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from compilegate.domain.escaping import BREAK, escape_mail
 from stacks.states import notify
 from tests.asl.node import run_script
 from tests.hostile_texts import HOSTILE
@@ -44,11 +43,3 @@ def test_no_text_of_an_error_becomes_a_link_or_a_mention() -> None:
             assert not set("<>`") & set(shown)
             assert not URL.search(shown.replace("WWW.", "")), text
         assert not URL.search(message["email"].replace("WWW.", "")), text
-
-
-def test_a_usual_error_reads_as_in_every_other_message() -> None:
-    text = "Lambda.Unknown: the step's answer, 3 < 4 & more (see https://example.com)"
-    (message,) = messages([text])
-
-    assert escape_mail(f"m {text}").replace(BREAK, " ") == message["email"]
-    assert json.loads(message["default"])["text"] == f"m {text}"

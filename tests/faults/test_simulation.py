@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
-from tests.faults.simulation import NOMINAL, Summary, kept, tried
-from tests.faults.simulation_schedule import Act, Schedule, Team, schedule
+from tests.faults.simulation import Summary, kept, tried
+from tests.faults.simulation_schedule import Act, Schedule, Team
 from tests.faults.simulation_shrink import shrunk
 
 FEW, MANY = range(1, 41), range(1, 161)
@@ -49,14 +47,6 @@ def test_the_same_seed_plays_the_same_in_every_process() -> None:
     assert len(set(first.ends.values())) > len(seeds) // 2
 
 
-def test_a_schedule_is_the_same_from_its_seed_and_from_its_document() -> None:
-    for seed in range(50):
-        one = schedule(seed)
-
-        assert one == schedule(seed)
-        assert one == Schedule.read(json.loads(json.dumps(one.document())))
-
-
 def test_a_failing_schedule_is_shrunk_to_what_fails() -> None:
     """It fails where workload 1 has a trial that is stopped after a sweep."""
 
@@ -80,11 +70,3 @@ def test_a_failing_schedule_is_shrunk_to_what_fails() -> None:
     assert Schedule(
         7, (Team(), Team()), (Act("sweep"), Act("trial", of=1, within=(Act("stop", at=70),)))
     ) == shrunk(one, fails)
-
-
-def test_intervals_may_miss_as_often_as_their_level_says_and_not_much_more() -> None:
-    at_level, beyond = Summary(intervals=1000, missed=50), Summary(intervals=1000, missed=90)
-
-    assert at_level.missed / at_level.intervals == NOMINAL
-    assert not at_level.misses_too_often
-    assert beyond.misses_too_often

@@ -170,21 +170,14 @@ def test_the_review_finds_nothing_that_is_not_accepted_with_a_reason(tmp_path):
     [
         # Each of a rule that is accepted elsewhere.
         ("AwsSolutions-S1", "Compilegate/Storage/Another/Resource"),
-        ("AwsSolutions-SQS3", "Compilegate/Another/Queue/Resource"),
-        ("AwsSolutions-L1", "Compilegate/Another/Resource"),
         ("AwsSolutions-IAM5[Resource::<StorageData6BB23F4E.Arn>/*]",
          "Compilegate/Functions/JudgeArmsRole/DefaultPolicy/Resource"),
         ("AwsSolutions-IAM5[Resource::<StorageData6BB23F4E.Arn>/decisions/*]",
          "Compilegate/Jobs/Policy/Resource"),
-        ("AwsSolutions-IAM5[Resource::<StorageData6BB23F4E.Arn>/experiments/*/*/jobs/*]",
-         "Compilegate/Jobs/Policy/Resource"),
         ("AwsSolutions-IAM5[Action::s3:*]", "Compilegate/Jobs/Policy/Resource"),
         ("AwsSolutions-IAM5[Resource::*]", "Compilegate/Schedules/Role/DefaultPolicy/Resource"),
         ("CKV_AWS_18", "AWS::S3::Bucket.Another6BB23F4E"),
-        ("CKV_AWS_27", "AWS::SQS::Queue.AnotherQueue631681B1"),
         ("CKV_AWS_111", "AWS::IAM::Policy.FunctionsSweepRoleDefaultPolicy0FF0870B"),
-        ("CKV_AWS_116", "AWS::Lambda::Function.CustomResource0FF0870B"),
-        ("CKV_AWS_45", "AWS::Lambda::Function.FunctionsSweepE321ADB6"),
         ("W3005", "Resources/StorageData6BB23F4E/DependsOn/0"),
     ],
 )  # fmt: skip

@@ -94,21 +94,6 @@ def test_expressions_are_joined_by_their_operator():
     assert len(names(searched(SearchExpression={"Operator": "Or"}))) == len(JOBS)
 
 
-def test_pages_follow_each_other_in_the_order_that_is_asked_for():
-    first = searched(MaxResults=2, SortOrder="Descending", SortBy="LastModifiedTime")
-    second = searched(
-        MaxResults=2, SortOrder="Descending", SortBy="LastModifiedTime",
-        NextToken=first["NextToken"],
-    )  # fmt: skip
-
-    assert names(first) + names(second) == ["other", "bert-2", "bert-1"]
-    assert names(searched(SortBy="TuningJobArn")) == ["other", "bert-1", "bert-2"]
-    assert "NextToken" not in second
-    assert "NextToken" not in searched(MaxResults=3)
-    assert first["TotalHits"] == {"Value": 3, "Relation": "EqualTo"}
-    assert "NotOfSearch" not in first["Results"][0]["TrainingJob"]
-
-
 @pytest.mark.parametrize(
     ("request_", "named"),
     [

@@ -3,41 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import subprocess
 import sys
-import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
-from compilegate_localcloud import connection
 from compilegate_localcloud.connection import RunState
 from compilegate_localcloud.errors import CloudEndedError
-
-
-def test_threads_that_ask_at_once_get_one_client(monkeypatch: pytest.MonkeyPatch) -> None:
-    def made_slowly(*_: object, **__: object) -> object:
-        time.sleep(0.05)
-        return object()
-
-    events = SimpleNamespace(register_first=lambda *_: None)
-    session = SimpleNamespace(client=made_slowly, events=events)
-    monkeypatch.setattr(connection.boto3, "Session", lambda **_: session)
-    state = RunState("test-of-threads", 1, 1, "us-east-1", False, False, False, 0.0)
-    together = threading.Barrier(4)
-
-    def asked(_: int) -> object:
-        together.wait()
-        return state.client("s3")
-
-    with ThreadPoolExecutor(4) as threads:
-        clients = list(threads.map(asked, range(4)))
-
-    assert 1 == len(set(map(id, clients)))
 
 
 def ended_run() -> RunState:
@@ -66,14 +40,6 @@ def test_the_users_profiles_stop_no_client(
     assert ("us-east-1", state.endpoint) == (client.meta.region_name, client.meta.endpoint_url)
     with pytest.raises(CloudEndedError):
         client.get_caller_identity()
-
-
-def test_state_of_another_release_is_read(tmp_path: Path) -> None:
-    state = dataclasses.asdict(ended_run())
-    path = tmp_path / "state.json"
-    path.write_text(json.dumps({**state, "owner": 1}))
-
-    assert state == dataclasses.asdict(connection.read_state(path))
 
 
 def test_call_after_the_end_says_what_is_lost_at_once() -> None:

@@ -133,15 +133,6 @@ def test_stop_ends_everything_a_detached_cloud_started(detached):
     assert detached.stop() is False
 
 
-def test_emulator_that_does_not_answer_is_ended_all_the_same(detached, monkeypatch):
-    monkeypatch.setattr("compilegate_localcloud.lifecycle._STOP_SECONDS", 0.5)
-    state = keep_busy(detached)
-    os.kill(state.pid, signal.SIGSTOP)
-
-    assert detached.stop() is True
-    assert wait_for_none(state.run_id) == []
-
-
 def of_process(pid, what):
     """What the system says of a process; nothing of one that has ended meanwhile."""
     try:

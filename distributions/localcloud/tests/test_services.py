@@ -9,7 +9,6 @@ import uuid
 import pytest
 
 from compilegate_localcloud import api
-from distributions.localcloud.tests.helpers import function_bundle
 
 pytestmark = pytest.mark.e2e
 
@@ -84,28 +83,6 @@ def test_a_function_that_ends_its_process_leaves_its_own_words_alone(client, mak
 
     assert "Worker process died" == answer["errorMessage"]
     assert "template.py" not in json.dumps(answer)
-
-
-def test_functions_with_the_same_bundle_share_a_folder_until_one_gets_other_code(
-    client, make_function
-):
-    source = "import os\ndef handler(e, c):\n    return os.path.realpath(__file__), {}\n"
-    bundles = [function_bundle(source.format(version)) for version in (1, 2)]
-    functions = [make_function(source.format(0)) for _ in range(2)]
-
-    def answers_with(code):
-        for function, version in zip(functions, code, strict=True):
-            client("lambda").update_function_code(
-                FunctionName=function, ZipFile=bundles[version - 1]
-            )
-        return [invoke(client, function, {}) for function in functions]
-
-    (shared, _), second = answers_with((1, 1))
-    assert second == [shared, 1]
-
-    first, (other, version) = answers_with((1, 2))
-    assert first == [shared, 1]
-    assert (other == shared, version) == (False, 2)
 
 
 def test_function_that_cannot_be_imported_says_so_and_logs_it(client, make_function, cloud):

@@ -93,35 +93,6 @@ def test_retry_by_the_class_of_the_error(machines, make_function, counter):
     assert result["seconds"] < 50
 
 
-def test_error_class_and_message_of_a_function_reach_catch(machines, make_function):
-    arn = make_function(
-        "class WorkloadLocked(Exception): pass\n"
-        "def handler(event, context):\n    raise WorkloadLocked('held by ' + event['by'])\n"
-    )
-    catch = {
-        "ErrorEquals": ["WorkloadLocked"], "Next": "R",
-        "Output": "{% $parse($states.errorOutput.Cause).errorMessage %}",
-    }  # fmt: skip
-    invoke = task(
-        "lambda:invoke",
-        Arguments={"FunctionName": arn, "Payload": {"by": "{% $states.input.by %}"}},
-        Catch=[catch],
-    )
-
-    assert machines.run(jsonata(chain(T=invoke, R=passing())), {"by": "x"})["out"] == "held by x"
-
-
-def test_task_that_takes_too_long_times_out(machines, make_function):
-    slow = make_function("import time\ndef handler(e, c):\n    time.sleep(3)\n")
-    catch = {"ErrorEquals": ["States.Timeout"], "ResultPath": None, "Next": "R"}
-    result = machines.run(
-        chain(T=calling(slow, TimeoutSeconds=1, Catch=[catch], Next="R"), R=passing())
-    )
-
-    assert result["status"] == "SUCCEEDED"
-    assert result["seconds"] < 3
-
-
 def test_task_tokens_of_parallel_branches_are_their_own(machines, make_function):
     arn = make_function(
         "import boto3, json\ndef handler(e, c):\n    boto3.client('stepfunctions')"

@@ -3,7 +3,6 @@
 import time
 
 import pytest
-from botocore.config import Config
 from botocore.exceptions import ClientError
 
 from distributions.localcloud.tests.failures import Failure
@@ -124,21 +123,6 @@ def test_missing_input_fails_the_job_as_a_client_error(trainer):
 
     assert job["TrainingJobStatus"] == "Failed"
     assert job["FailureReason"].startswith("ClientError: Data download failed: No S3 objects")
-
-
-def test_throttled_call_is_refused_once(trainer, failing, cloud):
-    """The SDK tries again by itself unless told not to, here as on AWS."""
-    once = cloud.running_state().session().client(
-        "sagemaker", endpoint_url=cloud.state().endpoint,
-        config=Config(retries={"total_max_attempts": 1}),
-    )  # fmt: skip
-    request = trainer.request("")
-    failing(Failure.THROTTLED)
-    with pytest.raises(ClientError) as caught:
-        once.create_training_job(**request)
-
-    assert caught.value.response["Error"]["Code"] == "ThrottlingException"
-    assert once.create_training_job(**request)["TrainingJobArn"]
 
 
 def test_want_of_capacity_fails_the_job_before_it_starts(trainer, failing):
