@@ -103,7 +103,7 @@ class Running:
         """The full name of a job from its run id and retry."""
         return naming.trial_job_prefix(self.workload, self.trial) + run
 
-    def wait_for_full_run(self, arm_index: int, seconds: float = 30.0) -> str:
+    def wait_for_full_run(self, arm_index: int, seconds: float = 120.0) -> str:
         """The full name of the job of an arm's full run once its script trains."""
         sagemaker = self.app.client("sagemaker")
 

@@ -85,7 +85,7 @@ class Production:
         output: dict[str, Any] = execution["output"]
         return output
 
-    def wait(self, execution: str, seconds: float = 40.0) -> dict[str, Any]:
+    def wait(self, execution: str, seconds: float = 120.0) -> dict[str, Any]:
         """The execution once it has ended; its output parsed."""
         state = ended(self.app.client("stepfunctions"), execution, seconds)
         return {**state, "output": json.loads(state.get("output") or "{}")}

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.e2e
 MOST_RUNS = 12
 
 
-def wait_for_round(production, trial, seconds=40.0):
+def wait_for_round(production, trial, seconds=120.0):
     """Whether the trial waits for production; False once it has ended."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:

@@ -61,10 +61,10 @@ def test_everything_ends_and_the_stack_may_be_removed(
     trains = Production(app, "drain-trains", {"hang": "baseline"})
     waits = Production(app, "drain-waits")
     trains.start()
-    eventually(lambda: unfinished("cg-drain-trains"), 30, "no job trains")
+    eventually(lambda: unfinished("cg-drain-trains"), 120, "no job trains")
     inject(app.cloud.state(), Failure.NO_CAPACITY, count=1)
     waits.start(wait_seconds=600)
-    eventually(lambda: waits.entries("run_waiting"), 30, "no run waits")
+    eventually(lambda: waits.entries("run_waiting"), 120, "no run waits")
     assert cloud.production is not None
     cloud.production.schedules.put("drain-waits", "rate(1 day)")
     assert 11 == drain("--check").exit_code

@@ -64,7 +64,7 @@ def test_a_stopped_execution_is_recorded_and_its_job_stopped(production, app):
     assert described["TrainingJobStatus"] in ("Stopping", "Stopped")
 
 
-def wait_for_training(app, workload, seconds=30.0):
+def wait_for_training(app, workload, seconds=120.0):
     """The name of the workload's job once its script trains."""
     sagemaker = app.client("sagemaker")
 
