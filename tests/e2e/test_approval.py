@@ -25,7 +25,7 @@ def services(app: Any) -> Any:
     return replace(fakes.services("local"), ledger=app.ledger, store=app.store, tokens=tokens)
 
 
-def wait_until_asked(running: Any, seconds: float = 60.0) -> Any:
+def wait_until_asked(running: Any, seconds: float = 150.0) -> Any:
     """Until the state machine waits with its token."""
 
     def waiting() -> Any:
