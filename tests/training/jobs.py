@@ -124,13 +124,6 @@ class Jobs:
         started = self._start(entry_point, variables, hyperparameters, port=free_port())
         return self._ended(*started)
 
-    def run_torchrun(self, entry_point, **hyperparameters):
-        """Run the job in two processes that torchrun starts and ends."""
-        launcher = ["-m", "torch.distributed.run", "--nproc_per_node=2"]
-        launcher.append(f"--master_port={free_port()}")
-        words = [*launcher, *self.words(entry_point, hyperparameters)]
-        return self._ended(*self._start_interpreter(words, {}))
-
     def interrupt(
         self, entry_point, variables=None, *, when, by=signal.SIGTERM, **hyperparameters
     ):  # fmt: skip

@@ -3,13 +3,12 @@
 The container toolkit's launchers by MPI expect a machine to themselves: they start sshd on port 22,
 append to ``/etc/environment`` and read ``/opt/ml`` by that very name (``mpi.py`` and
 ``gethostname.c`` of sagemaker-training 5.1). In here all of that stays in the namespace, and every
-process ends with it. Linux only; root, or a system that gives its users namespaces.
+process ends with it. Linux only, for root.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -56,8 +55,6 @@ def command(namespace: Namespace, words: Sequence[str]) -> list[str]:
     options = ["--mount", "--uts", "--pid", "--fork", "--kill-child", "--mount-proc"]
     if namespace.network:
         options.append("--net")
-    if os.geteuid() != 0:
-        options += ["--user", "--map-root-user"]
     return [
         "unshare", *options, sys.executable, "-I", "-S", str(_INIT), json.dumps(plan), *words,
     ]  # fmt: skip

@@ -245,7 +245,7 @@ def test_what_is_in_no_block_is_a_share_of_the_weights(otherwise):
 
 @pytest.fixture(scope="module")
 def of_two(jobs):
-    done = jobs.run_torchrun(SCRIPTS / "equivalence_of_two.py")
+    done = jobs.run_two(SCRIPTS / "equivalence_of_two.py")
     assert 0 == done.status, done.output
     return json.loads(done.output.splitlines()[-1])
 

@@ -13,7 +13,7 @@ import pytest
 
 from compilegate.domain.planning.arms import ArmPlan
 from compilegate.domain.request.build import quality_request, speed_request
-from compilegate.domain.workload.model import Framework, Workload
+from compilegate.domain.workload.model import Workload
 from tests.domain.test_request import CONTEXT, arm
 from tests.domain.test_request_launch import HF, LARGE, job
 from tests.training import hosts
@@ -26,8 +26,6 @@ SCRIPTS = Path(__file__).with_name("scripts")
 DATA_PARALLEL = SCRIPTS / "together.py"
 AVERAGING = SCRIPTS / "averaging.py"  # a process takes 2 CPU seconds, not 5
 LIMIT_SECONDS = 480
-# The toolkit's other runner by MPI is that of the model-parallel library's first version.
-FRAMEWORKS = {"smp": Framework("huggingface-pytorch", "1.13.1", "4.26.0", "py39")}
 # How the others hear that a process was killed: gloo, mpirun, torchrun, the gate.
 DEATH = r"Connection (closed|reset)|signal 9|SIGKILL|exitcode +: -9"
 END_SECONDS = 240  # after that a job with a dead process would be waiting for it
@@ -38,20 +36,15 @@ STEPS = 5  # of a whole run, in which the processes see the script's 40 rows onc
 @pytest.fixture(params=["pytorchddp", "torch_distributed"])
 def launcher(request: Any) -> str:
     """A launcher for which this machine has all that it takes."""
-    return skip_unless_ready(request.param)
-
-
-def skip_unless_ready(launcher: str) -> str:
-    reason = hosts.obstacle(mpi=launcher != "torch_distributed")
+    reason = hosts.obstacle(mpi=request.param != "torch_distributed")
     if reason:
         pytest.skip(reason)
-    return launcher
+    return str(request.param)
 
 
-def workload(launcher: str, script: Path) -> Workload:
+def workload(script: Path) -> Workload:
     own = {"script": script.name, "full_run_steps": STEPS}
-    framework = FRAMEWORKS.get(launcher, HF)
-    return job(framework, entry_point="launch.py", hyperparameters=own)
+    return job(HF, entry_point="launch.py", hyperparameters=own)
 
 
 def arm_of(launcher: str, name: str, processes: int = 1, **hyperparameters: Any) -> ArmPlan:
@@ -73,19 +66,19 @@ def whole(
 ) -> HostsRun:
     """A full run of the baseline in so many processes on each host."""
     request = quality_request(
-        workload(launcher, script), arm_of(launcher, "baseline", processes, **hyperparameters),
+        workload(script), arm_of(launcher, "baseline", processes, **hyperparameters),
         run="q1a17", replicate=0, seed=17, context=CONTEXT,
     )  # fmt: skip
     request["Environment"]["GIVEN"] = "a value"
     return run(request, folder, script, processes)
 
 
-def gate(launcher: str, folder: Path, blocks: int, **by_arm: dict[str, Any]) -> HostsRun:
-    """A speed job, with each arm's own hyperparameters."""
+def gate(launcher: str, folder: Path, **by_arm: dict[str, Any]) -> HostsRun:
+    """A speed job of two blocks, with each arm's own hyperparameters."""
     request = speed_request(
-        workload(launcher, AVERAGING),
+        workload(AVERAGING),
         [arm_of(launcher, name, **own) for name, own in by_arm.items()],
-        run="s1", first_block=0, blocks=blocks, steps=3, context=CONTEXT,
+        run="s1", first_block=0, blocks=2, steps=3, context=CONTEXT,
     )  # fmt: skip
     return run(request, folder, AVERAGING)
 
@@ -118,16 +111,6 @@ def test_a_whole_run_leaves_one_evidence_of_all_processes(launcher: str, tmp_pat
     assert etc == (Path("/etc/environment").stat() if etc else None)
 
 
-def test_a_segment_runs_under_the_toolkits_other_runner(tmp_path: Path) -> None:
-    """More segments, and two processes on a host: below, and test_together.py."""
-    launcher = skip_unless_ready("smp")
-    done = gate(launcher, tmp_path, 1, baseline=JOINS_MPI)
-
-    assert {"algo-1": 0, "algo-2": 0} == dict(done.status), done.log
-    ended_whole(done, "block-0/baseline")
-    assert ["3"] == metric(done.log, "step")
-
-
 def test_a_process_that_is_killed_fails_the_run(launcher: str, tmp_path: Path) -> None:
     done = whole(launcher, tmp_path, AVERAGING, kill=1)
 
@@ -144,7 +127,7 @@ def test_segments_run_one_after_the_other_without_a_candidate_whose_process_is_k
     launcher: str, tmp_path: Path
 ) -> None:
     own = {} if launcher == "torch_distributed" else JOINS_MPI
-    done = gate(launcher, tmp_path, 2, baseline=own, candidate={**own, "kill": 1})
+    done = gate(launcher, tmp_path, baseline=own, candidate={**own, "kill": 1})
 
     assert {"algo-1": 0, "algo-2": 0} == dict(done.status), done.log
     lost = done.evidence("block-0/candidate")
@@ -154,12 +137,3 @@ def test_segments_run_one_after_the_other_without_a_candidate_whose_process_is_k
     for number in (0, 1):
         ended_whole(done, f"block-{number}/baseline")
     assert ["3"] * 2 == metric(done.log, "step")
-
-
-def test_a_baseline_whose_process_is_killed_fails_the_job(launcher: str, tmp_path: Path) -> None:
-    done = gate(launcher, tmp_path, 1, baseline={"kill": 1}, candidate={})
-
-    assert any(done.status.values()), done.log
-    assert done.evidence("block-0/baseline")["finished"] is False
-    assert "the baseline failed in block 0: " in done.failure
-    assert (True, []) == (done.seconds < END_SECONDS, done.left)
