@@ -245,7 +245,9 @@ def test_models_are_released_with_the_promotion_of_their_own_candidate_and_never
 
 def test_a_model_that_comes_after_its_trial_was_given_up_is_rejected(services: Any) -> None:
     begun_round(services)
+    earlier = produce(services, "r0", "compile", 0)
     abort_trial({**EVENT, "error": "Stopped", "cause": ""}, services=services)
 
+    assert "rejected" == tag_of(services, earlier.job)
     assert "rejected" == tag_of(services, produce(services, "r1", "compile", 0).job)
     assert tag_of(services, produce(services, "r2", "baseline", 1).job) is None
