@@ -1,4 +1,4 @@
-"""Crashes at every boundary of a flag change, and several writers in every order.
+"""Several writers of a flag in every order of their calls, some of whom crash.
 
 Whatever happens, after running again the ledger and the parameter agree, nothing is lost and
 nothing is doubled.
