@@ -156,6 +156,16 @@ def test_a_whole_history_gives_its_empty_months_too_and_a_part_those_after_one()
     assert ["2026-11", "2026-12"] == names(ledger, "2026-10") == names(past())
 
 
+def test_a_run_counts_when_it_was_recorded_else_when_it_ended():
+    found = figures(
+        production_run(1, started_at=NOVEMBER - 9 * DAY, at=NOVEMBER, usd=1.0),
+        production_run(2, started_at=NOVEMBER + DAY, usd=None),
+        production_run(3, started_at=NOVEMBER + DAY, at=DECEMBER, usd=4.0),
+    )
+
+    assert Amount(1, 1_000_000, 1) == found.production
+
+
 AMOUNTS = st.none() | st.floats(0, 1e6)
 TIMES = st.integers(NOVEMBER - 400 * DAY, DECEMBER + 400 * DAY)
 ENTRIES = st.lists(st.tuples(st.sampled_from([decided, failed]), TIMES, AMOUNTS), max_size=20)

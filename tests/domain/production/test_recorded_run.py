@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from compilegate.domain import naming
 from compilegate.domain.production.attempts import (
     FIRST_SECONDS,
     NO_ATTEMPT,
+    RUN_SECONDS,
     Attempt,
     AttemptEnd,
     attempt_number,
@@ -16,6 +19,7 @@ from compilegate.domain.production.attempts import (
     most_wait_seconds,
     next_wait,
 )
+from compilegate.domain.production.history import WorkloadHistory
 from compilegate.domain.production.job import RunJobs
 from compilegate.domain.production.recorded_run import (
     NOT_RUN,
@@ -25,6 +29,7 @@ from compilegate.domain.production.recorded_run import (
     attempt_answer,
     attempt_outcome,
     notifies_owner,
+    runs_in_progress,
 )
 from compilegate.domain.production.registration import TrainedJob
 from compilegate.domain.records.production import BegunRun, CapacityWait, ProductionRun
@@ -131,6 +136,50 @@ def test_the_first_pause_is_reported_and_no_fallback_or_later_pause():
 # A run's attempts: how long it waits for machines, and what each attempt is for.
 
 
+DAY = 24 * 3600
+
+
+def test_of_the_runs_only_one_that_leaves_no_model_is_reported():
+    baseline = replace(BEGUN, arm="baseline")
+    failed, repeated, completed = (
+        outcome(status, begun=begun).record
+        for status, begun in (("Failed", baseline), ("Failed", BEGUN), ("Completed", baseline))
+    )
+
+    assert [True, False, False] == [
+        notifies_owner(attempt_answer(record, ended()), ())
+        for record in (failed, repeated, completed)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arm", "finished", "days", "is_open"),
+    [
+        (None, True, 0, True),
+        ("baseline", True, 20, False),
+        ("baseline", False, 11.9, False),
+        ("baseline", False, 12, True),  # a second pass after it no longer reads two weeks back
+        ("compile", False, 1, True),  # its rerun
+    ],
+)
+def test_a_run_is_open_while_a_pass_may_have_to_look_at_it(arm, finished, days, is_open):
+    run, day = naming.trial_id(1000 * NOW), 86_400
+    runs = [
+        ProductionRun(
+            run, JOB, arm, NOW, NOW, {"finished": finished}, counts=True, why="flag",
+            status="Completed" if finished else "Failed", at=round(NOW + days * day),
+        )
+        for arm in [arm] if arm
+    ]  # fmt: skip
+    past = WorkloadHistory(begun=(replace(BEGUN, run=run, at=NOW),), runs=tuple(runs))
+    old, later = (naming.trial_id(1000 * (NOW + n * RUN_SECONDS + 1)) for n in (-1, 1))
+
+    assert (run,) * is_open == runs_in_progress(past, [])
+    assert (old, *(run,) * is_open) == runs_in_progress(past, [old])
+    assert (later,) == runs_in_progress(past, [old, later])
+    assert () == runs_in_progress(WorkloadHistory(), [])
+
+
 def waited(seconds, spent=0.0):
     return CapacityWait(0, "r", 0, "j", "compile", None, spent, seconds, None)
 
@@ -164,6 +213,10 @@ def test_the_bound_is_the_teams_else_the_next_run_at_most_a_day(per_week, hours,
     workload = change(SOUND, schedule__runs_per_week=per_week, schedule__max_wait_hours=hours)
 
     assert pytest.approx(expected * 3600) == most_wait_seconds(workload)
+
+
+def test_hours_that_an_attempt_itself_waited_count():
+    assert 1 == len(waits(DAY, spent=DAY))
 
 
 def before(attempt, instance_type=None):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from dataclasses import replace
 from itertools import pairwise
@@ -14,11 +13,14 @@ from hypothesis import strategies as st
 
 from compilegate.domain.production.savings import (
     Savings,
+    failed,
+    metric_of,
     problem_of,
     run_savings,
     saving_of,
     sum_of,
     total,
+    wall_seconds_of,
     work_of,
 )
 from compilegate.domain.records.production import ProductionRun
@@ -105,6 +107,16 @@ def test_what_lacks_a_price_or_is_no_evidence_is_counted_and_compares_nothing():
     assert 3 * SAVED == savings.saved_usd
 
 
+@pytest.mark.parametrize("usd", [-5.0, math.nan, 1e9])
+def test_what_is_no_price_is_unknown_and_compares_nothing(usd):
+    odd = [production_run(5, usd=usd), production_run(6, "baseline", usd=usd)]
+    crash = production_run(7, finished=False, usd=usd)
+    savings = saving_of([*in_turns(4), *odd, crash])
+
+    assert (4, 2, 1, 1, 2) == counted(savings)
+    assert 2 * SAVED == savings.saved_usd
+
+
 NONE = (0, None, None)
 
 
@@ -123,6 +135,7 @@ NONE = (0, None, None)
         ((2000, 32.0, 3550.0), (2000, 32.0, 4000.0), 0),
         ((2000, 32.0, None), (2000, 32.0, 4000.0), 0),
         (NONE, (2000, 32.0, None), 0),
+        ((2000, 32.0, None), NONE, 0),
     ],
 )
 def test_a_run_on_fewer_samples_saved_nothing_that_could_be_booked(own, baseline, compared):
@@ -168,6 +181,13 @@ def test_of_the_lines_and_a_runs_own_word_the_fewer_steps_count(lines, said):
     assert saving_of(runs).saved_usd is None
 
 
+def test_the_interval_is_that_of_the_normal_distribution():
+    savings = Savings(micro_usd=2_000_000, se_micro_usd=1_000_000, priced_runs=1)
+
+    assert (2 - 1.644854, 2 + 1.644854) == pytest.approx(savings.interval_usd, abs=1e-6)
+    assert 2.0 == savings.to_dict()["saved_usd"]
+
+
 def test_several_promotions_add_up_and_their_estimates_only_where_each_has_one():
     first = Savings(9, 4, 2, 3, 5, 6, 2, 7.0, 10.0)
     second = Savings(20, 7, 12, 1, 8, 3, 1, None, 30.0)
@@ -184,8 +204,54 @@ def test_several_promotions_add_up_and_their_estimates_only_where_each_has_one()
 
 
 def test_the_problem_is_the_ledgers_then_the_runs_own():
-    run = dataclasses.replace(production_run(1), reason=None, result={"reason": "loss is nan."})
+    run = replace(production_run(1), reason=None, result={"reason": "loss is nan."})
 
     assert "loss is nan" == problem_of(run)
-    assert "stopped" == problem_of(dataclasses.replace(run, reason="stopped."))
-    assert not problem_of(dataclasses.replace(run, result={}))
+    assert "stopped" == problem_of(replace(run, reason="stopped."))
+    assert not problem_of(replace(run, result={}))
+
+
+@pytest.mark.parametrize(
+    ("status", "result", "expected"),
+    [
+        ("Completed", {"finished": True}, False),
+        ("Completed", {}, False),  # it left no evidence, and its model is there
+        ("Completed", {"finished": False}, True),
+        ("Failed", {}, True),
+        ("NotRun", {}, True),
+    ],
+)
+def test_a_run_failed_by_its_status_or_its_own_record(status, result, expected):
+    assert expected == failed(replace(production_run(1), status=status, result=result))
+
+
+@pytest.mark.parametrize(
+    ("result", "work"),
+    [
+        ({}, None),
+        ({"work": "much"}, None),
+        ({"work": {}}, (0.0, 0.0, 0.0)),
+        ({"work": {}, "steps": 700}, (700.0, 0.0, 0.0)),
+        ({"work": {"steps": 0, "samples_per_step": 3}, "steps": 700}, (700.0, 2100.0, 0.0)),
+        ({"work": {"steps": 500, "samples_per_step": 3, "tokens_per_step": 7}, "steps": 700},
+         (500.0, 1500.0, 3500.0)),
+        ({"work": {"steps": 500, "tokens_per_step": 7}, "steps": 200}, (200.0, 0.0, 1400.0)),
+    ],
+)  # fmt: skip
+def test_work_is_the_fewer_steps_with_what_each_held(result, work):
+    assert work == work_of(replace(production_run(1), result=result))
+
+
+@pytest.mark.parametrize(
+    ("recorded", "metric", "wall"),
+    [
+        ({"metric": 0, "wall_seconds": 0.5}, 0.0, 0.5),
+        ({"metric": float("nan"), "wall_seconds": float("inf")}, None, None),
+        ({"metric": "0.9", "wall_seconds": -1.0}, None, None),
+        ({"metric": True, "wall_seconds": 10**400}, None, None),
+    ],
+)
+def test_a_figure_is_a_finite_number_or_unknown(recorded, metric, wall):
+    run = replace(production_run(1), result=recorded)
+
+    assert (metric, wall) == (metric_of(run), wall_seconds_of(run))

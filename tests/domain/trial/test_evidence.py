@@ -20,6 +20,7 @@ from compilegate.domain.trial.evidence import (
     UnreadableRun,
     read_records,
 )
+from compilegate.domain.trial.plan import QualityMode
 from compilegate.usecases.records import to_json
 from tests.domain.trial.plans import plan
 from tests.domain.workload_builder import SOUND
@@ -87,6 +88,15 @@ def test_of_an_arm_without_the_length_of_a_run_nothing_is_judged():
     assert str(refused.value) == str(refused_again.value)
 
 
+def test_records_read_from_a_document_write_the_same_document():
+    broken = JobRecord("p5", unreadable=(UnreadableRun("compile", {"job": "p5"}, "why"),))
+    document = json.loads(to_json(assembled(*RECORDS[:-1], broken).to_document()))
+    again = read_again(document)
+
+    assert to_json(document) == to_json(again.to_document())
+    assert {"p4", "p5", "q3", "s0", "s1", "s2"} == {record.job for record in again.records.jobs}
+
+
 @pytest.mark.parametrize(
     ("figure", "expected"),
     [
@@ -98,6 +108,7 @@ def test_of_an_arm_without_the_length_of_a_run_nothing_is_judged():
         (lambda evidence: [evidence.arm(name).name for name in ("compile", "baseline")],
          ["compile", "baseline"]),
         (lambda evidence: evidence.control_blocks, {"native-control": 0}),
+        (lambda evidence: evidence.records.with_runs, {"s0", "s2", "q3", "p4", "p5"}),
         (lambda evidence: evidence.to_document()["arms"][0]["full_run_steps"], 2000),
         (lambda evidence: [arm["name"] for arm in evidence.to_document()["controls"]],
          ["native-control"]),
@@ -177,3 +188,37 @@ def test_an_arm_has_the_last_known_length_of_a_run():
     )
 
     assert 800 == assembled(*records).arm("baseline").full_run_steps
+
+
+def test_of_two_records_of_a_jobs_runs_the_first_counts():
+    first = JobRecord("s0", runs=(speed("s0", "baseline", 0),), at=1)
+    later = JobRecord("s0", runs=(speed("s0", "baseline", 7),), at=2)
+
+    for records in ((first, later), (later, first)):
+        assert [0] == [run.block for run in assembled(*records).arm("baseline").speed]
+
+
+def test_a_document_has_what_its_plan_says_and_no_key_without_a_value():
+    figures = {
+        "speed_steps": 161,
+        "blocks_per_round": 3,
+        "max_blocks": 7,
+        "usd_per_block": 1.25,
+        "usd_per_quality_run": 5.5,
+    }
+    mode = QualityMode("hybrid", "shadow", why="no schedule", beside=True)
+    own = plan("baseline", "compile", quality_mode=mode, **figures)
+    document = TrialEvidence(SOUND, own, TrialRecords()).to_document()
+    expected = {
+        **figures,
+        "production_beside": True,
+        "asked_quality_runs": "hybrid",
+        "runs_as_shadow_because": "no schedule",
+        "spent_usd": 0,
+        "runs_at_start": SOUND.schedule.runs_per_week * 52,
+    }
+
+    assert expected == {key: document["plan"][key] for key in expected}
+    assert not {*OPTIONAL} & document["plan"].keys()
+    assert not {"controls", "equivalence"} & document.keys()
+    assert None not in document["quality"].values()

@@ -58,6 +58,11 @@ def recorded(
     return list(production_records(production, evidence, trial=TRIAL, code=code, now=NOW))
 
 
+def jobs(records: list[JobRecord]) -> list[int]:
+    """The numbers of the runs that were recorded."""
+    return [int(record.job.split("-r")[1].split("-")[0]) for record in records]
+
+
 @pytest.mark.parametrize(
     ("one", "is_evidence"),
     [
@@ -113,6 +118,23 @@ def test_no_run_of_another_metric_is_evidence():
 
 def test_a_trial_that_makes_all_its_runs_takes_none_of_production():
     assert [] == recorded(canary(1), mode=QualityMode("shadow", "shadow"))
+
+
+def test_runs_are_kept_in_the_order_of_time_behind_those_of_the_trial():
+    at_once = [run(number, started_at=BEGAN + 9) for number in (3, 2)]
+    made = JobRecord("q0", runs=(full("q0", "compile", 0),))
+    records = recorded(*at_once, canary(5), canary(4), run(6), records=(MEASURED, made))
+
+    assert [4, 5, 6, 2, 3] == jobs(records)
+    kept = [arm_run for record in records for arm_run in record.runs]
+    assert [
+        ("compile", 1, "canary"),
+        ("compile", 2, "canary"),
+        ("baseline", 3, "production"),
+        ("baseline", 4, "production"),
+        ("baseline", 5, "production"),
+    ] == [(arm, one.record["order"], one.record["mode"]) for arm, one in kept]
+    assert {NOW} == {record.at for record in records}
 
 
 def test_a_run_that_was_recorded_is_not_written_again():
