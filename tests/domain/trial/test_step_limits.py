@@ -11,12 +11,14 @@ from compilegate.domain import naming
 from compilegate.domain.decision import QualityStep, RequestedFullRun, SpeedStep
 from compilegate.domain.naming import parse_run
 from compilegate.domain.planning import rounds
+from compilegate.domain.planning.arms import CONTROL
 from compilegate.domain.planning.rounds import MOST_WITHOUT_RESULT
 from compilegate.domain.trial.evidence import JobRecord, TrialEvidence, TrialRecords
 from compilegate.domain.trial.jobs import EndedJob
 from compilegate.domain.trial.judge_round import RoundEffect, round_effect
 from compilegate.domain.trial.limits import PlannedStep
 from compilegate.domain.trial.plan import QualityMode, RecordedPlan, most_rounds, most_seconds
+from compilegate.domain.workload.model import CONTROL_SUFFIX
 from tests.domain.trial.plans import arm, plan
 from tests.domain.workload_builder import SOUND, change
 
@@ -73,6 +75,7 @@ BOTH = ("baseline", "compile")
             (PRICE, 2 * PRICE, PRICE),
             FULL_RUN,
         ),
+        (full_runs("compile", "compile", mode="canary"), (), FULL_RUN),
         # Blocks at the plan's price, all in one job.
         (blocks("baseline", "compile", usd=None, blocks=3), (), 3 * 7.0 + STOPPING),
     ],
@@ -85,6 +88,20 @@ def test_a_step_is_taken_where_the_budget_holds_it(step, prices, needed):
     )
 
     assert [None, "trial_over_budget"] == [code(holds), code(lacks)]
+
+
+def test_controls_are_left_out_where_the_budget_lacks_their_price():
+    arms = (
+        *(arm(name, image=name, usd_per_hour=PRICE) for name in BOTH),
+        arm(f"compile{CONTROL_SUFFIX}", role=CONTROL, usd_per_hour=PRICE),
+    )
+    step = blocks("baseline", "compile", usd=5000.0, blocks=1)
+    jobs = len(arms)
+    needed = 5000.0 + jobs * STOPPING
+
+    for extra, count in ((0.0, jobs), (-CENT, jobs - 1)):
+        cap = needed + extra
+        assert count == len(planned(step, arms=arms, max_trial_usd=cap).speed_jobs)
 
 
 def silent(arm_name: str, first: int = 0, jobs: int = MOST_WITHOUT_RESULT) -> list[JobRecord]:
