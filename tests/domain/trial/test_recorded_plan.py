@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
+from typing import Any
 
 import pytest
 
+from compilegate.domain.decision import CANARY
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.flag import OFF, Flag
 from compilegate.domain.production.history import DAY_SECONDS
@@ -13,15 +15,31 @@ from compilegate.domain.records.flags import FlagVersion
 from compilegate.domain.records.trials import TrialDecided
 from compilegate.domain.trial.plan import (
     PlannedCandidate,
+    QualityMode,
     RecordedPlan,
     candidate_named,
     cooling_down,
     planned_candidates,
+    read_plan,
 )
 from compilegate.domain.workload.model import BASELINE
 from compilegate.usecases.reports import silent_arms
 from tests.domain.production.run_builder import BEGIN
 from tests.domain.trial.plans import arm, plan
+
+
+def document(**changes: Any) -> dict[str, Any]:
+    return {**asdict(plan("baseline", "compile")), "quotas": [], **changes}
+
+
+def test_a_later_releases_further_fields_are_left_out():
+    mode = QualityMode(CANARY, CANARY, beside=True)
+    arms = [{**arm, "of_a_later_release": 1} for arm in document()["arms"]]
+    later = {**asdict(mode), "of_a_later_release": 1}
+
+    assert plan("baseline", "compile", quality_mode=mode) == read_plan(
+        document(arms=arms, quality_mode=later, of_a_later_release=1)
+    )
 
 
 def test_the_first_arm_is_the_baseline_and_controls_are_no_candidates():
@@ -84,6 +102,19 @@ def test_a_candidate_that_was_never_planned_is_refused_with_those_that_were():
 
 
 # How long no trial starts after a revert.
+
+
+def test_of_several_trials_the_newest_counts_in_whatever_order_they_are_read():
+    old = decided("t1", 1), plan_of()
+    new = decided("t2", 2, verdict="stay_off"), plan_of(batch_size=16)
+    one, other = candidates(old, new)["compile"], candidates(new, old)["compile"]
+
+    assert one == other
+    assert ("t2", "stay_off", False) == (one.trial, one.verdict, one.proven)
+    assert {"batch_size": 16, "learning_rate": 0.1} == one.flag.overrides
+    assert ("probation", "compile", "d-t2") == (
+        one.flag.state, one.flag.candidate, one.flag.decision_id,
+    )  # fmt: skip
 
 
 def promoted(at: int) -> FlagVersion:

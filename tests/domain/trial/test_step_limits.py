@@ -201,7 +201,7 @@ def test_production_has_more_time_for_a_longer_or_rarer_job():
 
 # What the end of one job means for the others of its round.
 
-FULL, SPEED, CONTROL = "q1b17", "s0b0", "s0c0"
+FULL, SPEED, OF_A_CONTROL = "q1b17", "s0b0", "s0c0"
 ARMS = (arm("baseline"), arm("managed", image="m"), arm("managed-control", image="c"))
 INFRASTRUCTURE: dict[str, Any] = {"status": "Failed", "infrastructure": True}
 EFFECTS: dict[str, tuple[dict[str, Any], RoundEffect]] = {
@@ -215,7 +215,7 @@ EFFECTS: dict[str, tuple[dict[str, Any], RoundEffect]] = {
     "not run by the cloud": (INFRASTRUCTURE, RoundEffect.STOP),
     "a speed job not run by the cloud": ({**INFRASTRUCTURE, "run": SPEED}, RoundEffect.STOP),
     "no quota": ({**INFRASTRUCTURE, "waited": True}, RoundEffect.NONE),
-    "a control not run by the cloud": ({**INFRASTRUCTURE, "run": CONTROL}, RoundEffect.NONE),
+    "a control not run by the cloud": ({**INFRASTRUCTURE, "run": OF_A_CONTROL}, RoundEffect.NONE),
 }
 
 
