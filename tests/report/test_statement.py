@@ -142,6 +142,14 @@ def test_the_page_says_what_its_sums_are_of_and_what_they_lack():
     assert "Not in the sums" not in plain(page(("b", None, MonthFigures(saved=Estimate(1, -7)))))
 
 
+def test_of_many_workloads_the_page_has_those_of_the_largest_amounts():
+    html = page(*((f"w{n:03}", "o", MonthFigures(decided=Amount(1, n))) for n in range(520)))
+    listed = [cells[0] for _, cells in Cells(html).rows if cells[0].startswith("w")]
+
+    assert (["w519", "w518"], 500) == (listed[:2], len(listed))
+    assert "20 workloads more" in html
+
+
 def test_hostile_words_are_shown_and_never_run():
     assert "<script" not in page((HOSTILE, HOSTILE, BUSY), unread=(HOSTILE,), owner=HOSTILE)
 
