@@ -23,7 +23,7 @@ from compilegate.report.charts.figure import (
     round_ticks,
     thin,
 )
-from compilegate.report.charts.svg import draw, text_width
+from compilegate.report.charts.svg import draw, legend, text_width
 from compilegate.report.markup import ASSETS
 from compilegate.report.render import charts
 from compilegate.usecases.reports import read_trial_report
@@ -222,6 +222,17 @@ def test_gaps_break_a_line_and_equal_pixels_are_drawn_once():
 
     assert 2 == path.get("d").count("M")
     assert 1 == path.get("d").count("L")
+
+
+def test_the_legend_names_each_mark_once():
+    marks = [
+        Line([0, 1], [0, 1], "first", name="one"),
+        Points([0.5], [0.5], "first", "circle", ["x"], name="one"),
+        Rule("limit", y=0.5, name="limit"),
+        Rule("limit", x=0.5, name="stands above"),
+    ]
+
+    assert ["one", "limit"] == [name for _, name in legend(Figure(UNIT, UNIT, marks))]
 
 
 def test_every_role_has_its_colour_in_both_themes():

@@ -14,6 +14,7 @@ from compilegate.report.history.charts import bands, charts, runs_axis
 from compilegate.report.history.render import headline, label, lede, metric_cards
 from tests.domain.production.run_builder import BEGIN, DAY, production_run
 from tests.report.histories import ON, REVERTED, WORKLOAD, flag, view_of
+from tests.usecases.production_builder import trial_evidence
 
 
 def runs(*arms, **more):
@@ -48,6 +49,16 @@ def test_a_standard_is_the_mean_of_the_latest_five_baseline_runs_that_count():
 
     assert [1, 1.5, 2, 2.5, 3, 4, 5, 5, 5, 5] == [one.metric for one in standards]
     assert [10, 15, 20, 25, 30, 40, 50, 50, 50, 50] == [one.wall_seconds for one in standards]
+
+
+def test_until_production_has_a_baseline_the_trials_stands_in_from_the_promotion_on():
+    evidence = trial_evidence()
+    made = view_of(runs("compile", "compile"), flag(1, 1, ON), evidence=evidence)
+    full = [run for run in evidence["arms"][0]["runs"] if run["stage"] == "quality"]
+    own = [*evidence["quality"]["history"], *(run["metric"] for run in full)]
+
+    before, after = (one.metric for one in made.standards)
+    assert (None, pytest.approx(sum(own[-5:]) / 5)) == (before, after)
 
 
 def test_a_fault_is_that_of_the_runs_spec_and_never_the_baselines():

@@ -3,6 +3,7 @@
 from types import SimpleNamespace
 
 from compilegate.domain.judging.evidence import FullRun
+from compilegate.report.charts.figure import points_each
 from compilegate.report.charts.quality import loss_chart
 
 # Runs of unequal lengths: at 3 of the steps both of the baseline's were measured.
@@ -74,3 +75,26 @@ def test_a_loss_that_was_not_recorded_is_a_gap_and_no_part_of_a_mean():
 
     assert ("", "baseline", [1, 2, 8], [6.0, None, 2.0]) == drawn[1]
     assert ("baseline", "baseline", [1, 8], [5.0, 1.5]) == drawn[2]
+
+
+def test_an_axis_holds_every_loss_and_the_time_is_the_mean_of_last_steps():
+    drawn = chart(baseline=[FIRST, SECOND], compile=[OURS])
+    scale = drawn.views[0].figure.y
+
+    assert (scale.low < 1, 6 < scale.high < 7) == (True, True)
+    assert "baseline 12 s, compile 7 s" in drawn.finding
+
+
+def test_an_arm_whose_runs_recorded_nothing_leaves_the_others_their_colours():
+    drawn = lines(chart(baseline=[[]], compile=[OURS]))
+
+    assert [("", "first"), ("compile", "first")] == [(name, role) for name, role, *_ in drawn]
+
+
+def test_long_curves_are_thinned_and_keep_their_end():
+    points = points_each(2 * 21)
+    long = [[step, 1.0 + 1 / step, step / 2] for step in range(1, 10 * points)]
+    name, _, x, y = lines(chart(baseline=[long] * 20, compile=[OURS]))[0]
+
+    assert points - 1 <= len(x) <= points
+    assert ("", 1, 2.0, *long[-1][:2]) == (name, x[0], y[0], x[-1], y[-1])
