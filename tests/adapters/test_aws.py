@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from pathlib import Path
 from typing import Any
@@ -12,9 +13,11 @@ from botocore.exceptions import ClientError
 from moto.core import DEFAULT_ACCOUNT_ID
 from moto.s3.models import s3_backends
 
+from compilegate.adapters import stores
 from compilegate.adapters.stores import (
     CONNECTIONS,
     DynamoDbTable,
+    Fetched,
     S3Store,
     SnsTopic,
     SsmFlags,
@@ -245,3 +248,56 @@ def test_the_table_is_read_as_it_is_and_an_entry_is_written_in_one_form() -> Non
         }),
         ("get_item", {**consistent, "Key": {"pk": {"S": "lock#w"}, "sk": {"S": "lock"}}}),
     ] == dynamodb.requests  # fmt: skip
+
+
+def test_the_bucket_is_asked_for_what_is_needed_and_no_more() -> None:
+    version = {"Key": "k", "VersionId": "v"}
+    s3 = Asked({"Versions": [version], "ContentLength": "3", "Body": io.BytesIO(b"abc")})
+    store, stream = S3Store(s3, "data"), io.BytesIO(b"x")
+
+    store.put("k", b"x", "text/html")
+    store.exists("s3://teams/runs/")
+    fetched = store.fetch("s3://data/k")
+    store.put_stream("k", stream, "text/csv")
+
+    *requests, (operation, *place, upload) = s3.requests
+    assert [
+        ("put_object", {"Bucket": "data", "Key": "k", "Body": b"x", "ContentType": "text/html"}),
+        ("list_objects_v2", {"Bucket": "teams", "Prefix": "runs/", "MaxKeys": 1}),
+        ("list_object_versions", {"Bucket": "data", "Prefix": "k"}),
+        ("get_object", {"Bucket": "data", "Key": "k", "VersionId": "v"}),
+    ] == requests
+    assert (3, b"abc", {}) == (fetched.size, fetched.stream.read(), fetched.identity)
+    assert ("upload_fileobj", [stream, "data", "k"]) == (operation, place)
+    assert ({"ContentType": "text/csv"}, False) == (
+        upload["ExtraArgs"], upload["Config"].use_threads,
+    )  # fmt: skip
+    assert {} == Fetched(3, stream).identity
+
+
+@pytest.mark.parametrize(
+    ("hasty", "connect", "read", "retries"),
+    [
+        ({}, 5, 20, {"mode": "standard", "max_attempts": 5}),
+        ({"hasty": True}, 3, 5, {"total_max_attempts": 2}),
+    ],
+)
+def test_a_client_waits_as_long_as_it_may(
+    hasty: dict[str, bool], connect: int, read: int, retries: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[Any] = []
+    monkeypatch.setattr(boto3, "client", lambda *of, **how: made.append((of, how)) or Asked({}))
+    stores.client.cache_clear()
+    one = stores.client("s3", "eu-west-1", **hasty)
+    one.list_buckets()
+    one.list_buckets()
+    stores.client.cache_clear()
+
+    ((service,), how) = made[0]
+    assert (1, "s3", "eu-west-1") == (len(made), service, how["region_name"])
+    config = how["config"]
+    assert (connect, read, CONNECTIONS) == (
+        config.connect_timeout, config.read_timeout, config.max_pool_connections,
+    )  # fmt: skip
+    assert retries.items() <= config.retries.items()
+    assert "" == stores.error_code(ValueError("no answer"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import tarfile
 from pathlib import Path
 
@@ -116,3 +117,15 @@ def test_workload_files_and_reports_in_the_folder_are_no_code(tmp_path: Path) ->
 
     assert alone == beside
     assert {"settings.yaml"} == set(with_settings.names) - set(alone.names)
+
+
+def test_times_owners_and_order_of_writing_do_not_change_it(tmp_path: Path) -> None:
+    folder = source(tmp_path)
+    before = make_bundle(folder, runtime=tmp_path / "runtime")
+    for path in folder.rglob("*.py"):
+        os.utime(path, (1, 1))
+    after = make_bundle(folder, runtime=tmp_path / "runtime")
+
+    assert before == after
+    assert {(0, 0, 0)} == {(e.mtime, e.uid, e.gid) for e in entries(after.body)}
+    assert b"\0\0\0\0" == after.body[4:8]  # gzip's own time

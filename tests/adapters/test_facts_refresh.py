@@ -130,3 +130,14 @@ def test_one_refusal_leaves_the_other_parts_alone(clients: StubbedClients) -> No
     assert ["quotas"] == list(answers.rows)
     assert "pricing:GetProducts" in answers.not_read["prices"]
     assert any("Throttling" in why for why in answers.not_read.values())
+
+
+def test_a_training_price_is_dated_by_the_list_and_names_its_usage_type() -> None:
+    rows, note = price_rows([product()], REGION)
+
+    expected = {
+        "instance_type": "ml.g5.xlarge", "usd_per_hour": 1.41, "confidence": "list",
+        "region": REGION, "as_of": "2026-11-19",
+        "source": "AWS Price List API, AmazonSageMaker, usage type EU-Train:ml.g5.xlarge",
+    }  # fmt: skip
+    assert ([expected], "") == (rows, note)

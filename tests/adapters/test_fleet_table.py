@@ -11,6 +11,7 @@ from compilegate.adapters.stores import DynamoDbFleet
 from compilegate.domain import codec
 from compilegate.domain.fleet.row import Row
 from compilegate.ports import FleetTable, RawFleet, Stored
+from tests.adapters.conftest import Asked
 from tests.fakes import MemoryFleet
 
 
@@ -66,3 +67,21 @@ def test_an_item_without_text_is_replaced(dynamodb: Any, entry: dict[str, Any]) 
 
     assert ("w",) == table.rows().damaged
     assert table.put(Row("w"), table.row("w").version)
+
+
+def test_rows_lie_in_all_partitions_by_the_first_digit_of_their_names_digest() -> None:
+    dynamodb = Asked({"Item": {"entry": {"S": "{}"}}, "Items": [{"sk": {"S": "w"}}]})
+    raw = DynamoDbFleet(dynamodb, "t")
+
+    assert ("{}", 16 * [("w", "")]) == (raw.item("fleet", "w"), raw.items("fleet"))
+    (asked, *queries) = dynamodb.requests
+    # sha256("w") begins with 50e721e4.
+    assert asked == ("get_item", {
+        "TableName": "t", "ConsistentRead": True,
+        "Key": {"pk": {"S": "fleet#5"}, "sk": {"S": "w"}},
+    })  # fmt: skip
+    assert sorted(map(str, queries)) == sorted(str(("query", {
+        "TableName": "t", "ProjectionExpression": "sk, entry",
+        "KeyConditionExpression": "pk = :pk",
+        "ExpressionAttributeValues": {":pk": {"S": f"fleet#{shard}"}},
+    })) for shard in "0123456789abcdef")  # fmt: skip

@@ -12,7 +12,8 @@ import pytest
 
 from compilegate.adapters.job_outputs import LONGEST_LINE, read_output, read_steps
 from compilegate.domain.errors import InvalidEvidenceError
-from compilegate.domain.job_output import CURVE_POINTS, JobOutput, quality_run
+from compilegate.domain.job_output import CURVE_POINTS, JobOutput, quality_run, speed_runs
+from compilegate.domain.judging.evidence import Work
 from compilegate.domain.workload.quality import Metric, Quality
 from tests.archives import tarball
 
@@ -129,3 +130,56 @@ def test_outcomes_of_the_workloads_metric_are_kept_and_broken_ones_are_absent(
 
 def test_the_figures_that_these_tests_go_by() -> None:
     assert 200 == CURVE_POINTS
+
+
+def test_steps_give_samples_per_step_and_a_curve_with_gaps_up_to_a_line_cut_short() -> None:
+    """Samples are averaged over all steps where any recorded them."""
+    cases = {
+        (line(1), line(2, samples=0), line(3), line(4)): (4, 6.0),
+        (line(1), line(2, samples=None)): (2, 4.0),
+        (line(1, samples=None),): (1, None),
+        (line(1), line(2), b'{"step": 3, "sec'): (2, 8.0),
+    }
+    for lines, expected in cases.items():
+        steps = read_steps(lines)
+        assert expected == (len(steps.seconds), steps.samples_per_step)
+    curve = read_steps([line(1), line(2, loss=None), line(4)]).loss_curve()
+    assert [[1, 1.0, 0.5], [4, 0.25, 1.5]] == curve
+
+
+@pytest.mark.parametrize("key", ["metrics", "compiler", "fingerprint"])
+def test_a_part_of_a_summary_that_is_no_mapping_is_an_error_that_names_it(key: str) -> None:
+    body = json.dumps({**SUMMARY, "metrics": {"eval_loss": 1.0}, key: ["x"]}).encode()
+    segments = ("evidence/cold/compile/summary.json", "evidence/block-0/compile/summary.json")
+
+    with pytest.raises(InvalidEvidenceError, match=key):
+        quality_run(read(tarball({"evidence/summary.json": body})), job="j", quality=LOSS)
+    if key == "compiler":
+        with pytest.raises(InvalidEvidenceError, match=key):
+            list(speed_runs(read(tarball(dict.fromkeys(segments, body))), job="j"))
+
+
+@pytest.mark.parametrize("key", ["equivalence", "numerics"])
+def test_the_check_of_an_arm_is_in_each_of_its_segments(key: str) -> None:
+    check = {"schema": 1, "weights": "first"}
+    names = [f"evidence/{folder}/{arm}" for folder in ("cold", "block-0") for arm in "ab"]
+    files = {f"{name}/summary.json": json.dumps(SUMMARY).encode() for name in names}
+    files["evidence/cold/b/summary.json"] = json.dumps({**SUMMARY, key: check}).encode()
+    runs = dict(speed_runs(read(tarball(files)), job="j"))
+
+    assert (False, check) == (key in runs["a"].record, runs["b"].record[key])
+
+
+def test_a_full_runs_work_is_what_its_lines_add_up_to() -> None:
+    lines = [
+        line(1, samples=4, tokens=100),
+        line(11, steps=10, samples=8, tokens=None),
+        line(12, samples=None, tokens=300),
+    ]
+    summary = json.dumps({**SUMMARY, "metrics": {"eval_loss": 2.0}}).encode()
+    files = {"evidence/summary.json": summary, "evidence/steps.jsonl": b"".join(lines)}
+    run = quality_run(read(tarball(files)), job="j", quality=LOSS)
+    without = quality_run(read(tarball({"evidence/summary.json": summary})), job="j", quality=LOSS)
+
+    assert run.work == Work(12, 6.0, 7.0, pytest.approx(400 / 12))
+    assert without.work == Work(0, 0.0, None, None)

@@ -77,3 +77,40 @@ def test_what_will_not_change_is_not_asked_again_and_what_is_out_of_reach_given_
 def test_a_busy_service_is_asked_for_ten_minutes_and_one_out_of_reach_three_times() -> None:
     assert Backoff(seconds=600.0, first=1.0, most=30.0) == Backoff()
     assert 3 == UNREACHABLE_ATTEMPTS
+
+
+@pytest.mark.parametrize(
+    "code",
+    ["InternalServerError", "RequestLimitExceeded", "ServiceUnavailable", "Throttling",
+     "ThrottlingException", "TooManyRequestsException"],
+)  # fmt: skip
+def test_a_busy_service_is_asked_until_the_time_is_over(code: str) -> None:
+    service = Service(refusal(code))
+
+    with pytest.raises(type(refusal(code))):
+        service.ask(Backoff(seconds=120.0))
+
+    assert service.time <= 120.0
+    assert service.calls > 4
+
+
+@pytest.mark.parametrize(("last", "calls", "time"), [(5.0, 4, 10.0), (5.5, 3, 5.0)])
+def test_the_last_question_comes_no_later_than_the_time_is_over(
+    last: float, calls: int, time: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Backoff, "waits", lambda _: iter((2.0, 3.0, last, 0.5)))
+    service = Service(refusal("Throttling"))
+
+    with pytest.raises(type(refusal("Throttling"))):
+        service.ask(Backoff(seconds=10.0))
+
+    assert (calls, time) == (service.calls, service.time)
+
+
+def test_no_wait_is_longer_than_its_limit_and_limits_double_up_to_the_longest() -> None:
+    limits = []
+    waits = Backoff(first=1.0, most=8.0).waits(lambda low, high: limits.append((low, high)) or 0.0)
+    for _ in range(6):
+        next(waits)
+
+    assert [(0.0, high) for high in (1.0, 2.0, 4.0, 8.0, 8.0, 8.0)] == limits

@@ -133,3 +133,9 @@ def test_a_key_that_is_written_twice_is_refused(twice: str) -> None:
 def test_a_number_that_is_not_json_is_refused_wherever_it_is() -> None:
     with pytest.raises(document.UnreadableFlagError, match=r"is not JSON. Fix: "):
         document.read(json.dumps({**ON, "new": [float("nan")]}))
+
+
+@pytest.mark.parametrize("state", ["off", "reverted"])
+def test_a_flag_that_is_on_in_a_state_that_is_off_is_refused(state: str) -> None:
+    with pytest.raises(document.UnreadableFlagError, match=rf"flag\.state .*{state}.* Fix: "):
+        document.read(json.dumps({**ON, "state": state}))

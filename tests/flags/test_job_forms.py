@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.flags.forms import FORMS, FRAMEWORK, IMAGE, REQUEST, warned
+from tests.flags.forms import ESTIMATOR, FORMS, FRAMEWORK, IMAGE, REQUEST, warned
 from tests.flags.ssm import promoted
 
 HERE = Path(__file__).parent
@@ -184,3 +184,34 @@ def test_tags_may_be_a_mapping_as_newer_releases_of_the_sdk_take_them() -> None:
     job = FORMS["sdk v2"].asked(promoted(compiler="torch_compile"), tags={"team": "nlp"})
 
     assert "nlp" == FORMS["sdk v2"].tags(job)["team"]
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_another_framework_is_applied_where_the_image_alone_says_it(name: str) -> None:
+    form = FORMS[name]
+    job = form.asked(promoted(framework=FRAMEWORK, image=IMAGE))
+
+    assert IMAGE in json.dumps(form.without_marks(job))
+    assert "framework" not in job
+    assert "compile" == form.tags(job)["compilegate:arm"]
+
+
+@pytest.mark.parametrize(
+    ("distribution", "expected"),
+    [
+        ("torch_distributed", {"torch_distributed": {"enabled": True}}),
+        ("smddp", {"smdistributed": {"dataparallel": {"enabled": True}}}),
+        ("pytorchddp", {"pytorchddp": {"enabled": True}}),
+        ("pytorchxla", {"pytorchxla": {"enabled": True}}),
+        ("none", None),
+    ],
+)
+def test_an_estimator_is_launched_as_the_flag_says(distribution: str, expected: Any) -> None:
+    form = FORMS["sdk v2"]
+    job = form.asked(promoted(distribution=distribution), distribution={"mpi": {"enabled": True}})
+
+    values = {**ESTIMATOR["hyperparameters"], "arm": "compile"}
+    launched = {"distribution": expected} if expected else {}
+    assert {**form.without_marks(ESTIMATOR), "hyperparameters": values, **launched} == (
+        form.without_marks(job)
+    )

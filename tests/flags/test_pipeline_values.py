@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
+from compilegate.domain import naming
 from compilegate.domain.argument_text import encoded
 from compilegate.flags import pipeline_values
-from tests.flags.ssm import promoted
+from tests.flags.ssm import FakeSsm, promoted, refusal
 
 TODAY = {
     "compiler": "none", "batch_size": 32, "learning_rate": 5e-5, "instance_type": "ml.g5.xlarge",
@@ -70,3 +71,21 @@ def test_a_name_that_looks_like_one_of_ours_is_not_followed_unasked(
 
     assert {"bs": "32", "arm": "baseline"} == today
     assert "pass names={'batch_size': 'bs'}" in caplog.text
+
+
+@pytest.mark.parametrize(
+    "answer",
+    ['{"schema": 1, "enabled": false, "state": "off"}', "not JSON", refusal("AccessDenied"),
+     refusal("ParameterNotFound"), OSError("no way there")],
+    ids=str,
+)  # fmt: skip
+def test_without_a_flag_to_follow_they_are_todays(answer: Any) -> None:
+    assert BASELINE == asked(FakeSsm(answer))
+
+
+@pytest.mark.parametrize(("stage", "place"), [("dev", "dev"), (None, "prod")])
+def test_the_flag_is_that_of_the_workload_and_the_stage(stage: str | None, place: str) -> None:
+    client = promoted(batch_size=48)
+    asked(client, stage=stage, entry_point="train.py")
+
+    assert [naming.flag_parameter(place, "bert-docs")] == client.asked

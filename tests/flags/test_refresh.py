@@ -65,3 +65,15 @@ def test_a_job_with_a_name_is_drawn_by_it_and_the_day_again_and_again_alike() ->
     assert 120 == pytest.approx(sum(day.count("baseline") for day in arms), rel=0.25)
     assert arms[3] == [drawn(3, number) for number in range(40)]
     assert len({tuple(day) for day in arms}) == 30
+
+
+@pytest.mark.parametrize(
+    ("state", "chance", "arm"),
+    [
+        ("probation", 0.166, "baseline"), ("probation", 1 / 6, "compile"),
+        # After it every job follows; a stale flag that stayed on is watched like a probation.
+        ("permanent", 0.0, "compile"), ("stale", 0.0, "baseline"),
+    ],
+)  # fmt: skip
+def test_that_is_one_in_six_while_the_flag_is_watched(state: str, chance: float, arm: str) -> None:
+    assert arm == tags(state, lambda: chance)["arm"]

@@ -5,22 +5,20 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
 from botocore.exceptions import EndpointConnectionError
 
 from compilegate.domain.flag import Flag
-from compilegate.flags import bounded, resolve
+from compilegate.flags import bounded, reading, resolve
 from compilegate.flags.backoff import Backoff
 from tests.flags.forms import warned
-from tests.flags.ssm import ON, FakeSsm, refusal
+from tests.flags.ssm import ON, FakeSsm, promoted, refusal
 
 ROOT = Path(__file__).parents[2]
 HASTY = Backoff(seconds=0.0)
-
-
-SHIPPED = json.loads((ROOT / "cdk.json").read_text())["context"]["stage"]
 
 
 def test_an_absent_flag_is_the_baseline_and_a_warning_that_names_what_is_not_there(
@@ -108,3 +106,57 @@ def test_it_imports_with_the_standard_library_alone_and_says_what_that_means() -
     assert "[]\n" == run.stdout
     assert "RuntimeWarning: compilegate.flags cannot read any flag: boto3 is not" in run.stderr
     assert "pip install 'compilegate-flags[boto3]'" in run.stderr
+
+
+def test_a_process_asks_once_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [100.0]
+    monkeypatch.setattr(reading.time, "monotonic", lambda: now[0])
+    off = Flag(False, "reverted").to_json()
+    client = FakeSsm(ON.to_json(), off)
+
+    first = resolve("bert-docs", client=client)
+    now[0] += 59.75
+    assert first == resolve("bert-docs", client=client)
+    assert 1 == len(client.asked)
+    now[0] += 0.25
+    assert {} == resolve("bert-docs", client=client)
+
+
+def test_what_is_handed_out_can_be_changed_without_changing_the_next_answer() -> None:
+    client = promoted(batch_size=48, hyperparameters={"epochs": 3})
+
+    first = resolve("bert-docs", client=client)
+    first["batch_size"] = 1
+    first["hyperparameters"]["epochs"] = 1
+
+    second = resolve("bert-docs", client=client)
+    assert (48, {"epochs": 3}) == (second["batch_size"], second["hyperparameters"])
+    assert second == json.loads(json.dumps(second))
+    assert 1 == len(client.asked)
+
+
+def test_another_client_workload_or_stage_is_another_question() -> None:
+    one, other = FakeSsm(ON.to_json()), FakeSsm(Flag(False, "off").to_json())
+
+    assert resolve("bert-docs", client=one)
+    assert {} == resolve("bert-docs", client=other)
+    resolve("bert-docs", stage="dev", client=one)
+    resolve("gpt", client=one)
+
+    assert 3 == len(set(one.asked))
+
+
+def test_threads_of_one_pipeline_ask_once_and_agree() -> None:
+    client, answers = FakeSsm(ON.to_json()), []
+
+    def ask() -> None:
+        answers.append(resolve("bert-docs", client=client))
+
+    threads = [threading.Thread(target=ask) for _ in range(20)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert 1 == len(client.asked)
+    assert [ON.overrides] * 20 == answers

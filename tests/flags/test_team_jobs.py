@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import functools
+
 import pytest
 
-from tests.flags.forms import FORMS, IMAGE, Form, warned
+from compilegate.flags.overlay import CannotCarryError, hyperparameters
+from compilegate.flags.reading import Choice
+from tests.flags.forms import FORMS, IMAGE, REQUEST, Form, warned
 from tests.flags.ssm import FakeSsm, promoted, refusal
 
 
@@ -84,3 +88,40 @@ def test_more_tags_than_a_job_may_have_leave_the_job_as_it_was(
     assert [50, 50, 47] == [len(form.tags(one)) for one in job.values()]
     assert {**form.job, **of_team[47]} == job[47]
     assert "its run will not be recorded" in warned(caplog)
+
+
+def test_a_hyperparameter_that_may_be_the_same_under_another_name_is_not_guessed(
+    form: Form, caplog: pytest.LogCaptureFixture
+) -> None:
+    key = "HyperParameters" if form.job is REQUEST else "hyperparameters"
+    own = {key: {"per_device_train_batch_size": "32"}}
+    client = promoted(batch_size=48)
+
+    refused = form.hyperparameters(form.asked(client, **own))
+    renamed = form.hyperparameters(
+        form.asked(client, names={"batch_size": "per_device_train_batch_size"}, **own)
+    )
+
+    assert "arm" not in refused
+    assert "pass names={'batch_size': 'per_device_train_batch_size'}" in warned(caplog)
+    assert {"per_device_train_batch_size": 48, "arm": "compile"} == renamed
+
+
+@pytest.mark.parametrize(
+    ("key", "alias"),
+    [("batch_size", alias) for alias in (
+        "per_device_train_batch_size", "train_batch_size", "batch-size", "train-batch-size", "bs",
+    )] + [("learning_rate", alias) for alias in ("lr", "learning-rate")],
+)  # fmt: skip
+def test_a_script_s_other_name_for_ours_is_known(key: str, alias: str) -> None:
+    choice = Choice("compile", {key: 2, "precision": "bf16"})
+    asked = functools.partial(hyperparameters, choice=choice, script="train.py")
+
+    with pytest.raises(CannotCarryError, match=f"hyperparameter {alias} looks like {key}:"):
+        asked({alias: 1}, names={})
+    assert {"arm": "compile", "precision": "bf16", alias: 2} == asked(
+        {alias: 1}, names={key: alias}
+    )
+    assert {"arm": "compile", "precision": "bf16", alias: 1, key: 2} == asked(
+        {alias: 1, key: 1}, names={}
+    )
