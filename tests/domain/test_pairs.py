@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from compilegate.domain.judging.design import spent
 from compilegate.domain.judging.evidence_file import read_evidence
-from compilegate.domain.judging.whole_job import measured_spreads
+from compilegate.domain.judging.whole_job import measured_spreads, spread_reasons
 from tests.domain.evidence_builder import document, judge, quality_run, requested
 from tests.domain.whole_job_builder import confirmation, whole_jobs
 
@@ -82,6 +82,20 @@ def test_a_node_that_favours_an_arm_is_seen_between_jobs_however_alike_pairs_of_
     source = measured(paired(favoured))
 
     assert pytest.approx(0.02**2) == source.variance * 3 and source.df == 2
+
+
+@pytest.mark.parametrize("where", [1, 2, 3])
+def test_a_node_that_slows_down_within_a_job_promotes_nothing_that_is_no_faster(where):
+    """A candidate may seem 2.5 % faster, with a spread of 0.2 % known."""
+    slower = [[0.05 * (place >= where) for place in range(4)]]
+    doc = paired([[-log for log in slower[0]]], 1.0)
+    whole, evidence = whole_jobs(doc), read_evidence(doc)
+
+    assert "confirmed" != confirmation(doc).agreement
+    (why,) = [one for one in spread_reasons(evidence.candidates[0], evidence, whole)
+              if one.code == "paired_runs"]  # fmt: skip
+    assert ("job0" in why.message) == (where != 2), "a step half-way cancels"
+    assert where == 2 or whole.measured.spread > 0.01
 
 
 def test_a_job_that_lacks_a_run_counts_for_nothing():
