@@ -92,6 +92,14 @@ def unmeasured(services: Any) -> list[str]:
     return [run["reason"] for run in control["runs"] if not run["finished"]]
 
 
+def test_a_controls_job_that_fails_leaves_it_unmeasured_and_says_why(services: Any) -> None:
+    with_control(services)
+    call_judge(services, 0, [], asks_speed("managed"))
+    answer = round_with(services, outcome("s0c0", "Failed", reason="ImportError"))
+
+    assert ("continue", ["ImportError"]) == (answer["verdict"], unmeasured(services))
+
+
 @pytest.mark.parametrize("left", BROKEN)
 def test_a_controls_broken_evidence_only_leaves_it_unmeasured(services: Any, left: str) -> None:
     with_control(services)
@@ -138,6 +146,16 @@ def test_a_controls_job_that_was_withdrawn_was_never_asked_for(services: Any) ->
     assert "continue" == answer["verdict"]
     assert "s1c0" in asked(services, answer)
     assert [] == unmeasured(services)
+
+
+def test_a_job_without_any_block_of_an_arm_is_kept_with_that_arm(services: Any) -> None:
+    planned(services, COMPILE)
+    ((run, request),) = asked(services, call_judge(services, 0, [], asks_speed())).items()
+    done = ended(services, run, "baseline")
+    services.jobs.descriptions[done["job"]]["HyperParameters"] = request["HyperParameters"]
+    call_judge(services, 1, [done], asks_speed(block=1))
+
+    assert {done["job"]: ["compile"]} == evidence(services)["plan"]["unmeasured_by_job"]
 
 
 # Arms that cannot share the baseline's nodes: a speed job per block and kind of node.
