@@ -129,3 +129,26 @@ def test_times_owners_and_order_of_writing_do_not_change_it(tmp_path: Path) -> N
     assert before == after
     assert {(0, 0, 0)} == {(e.mtime, e.uid, e.gid) for e in entries(after.body)}
     assert b"\0\0\0\0" == after.body[4:8]  # gzip's own time
+
+
+def test_a_changed_file_changes_the_digest(tmp_path: Path) -> None:
+    folder = source(tmp_path)
+    before = make_bundle(folder, runtime=tmp_path / "runtime")
+    (folder / "train.py").write_text("changed")
+
+    after = make_bundle(folder, runtime=tmp_path / "runtime")
+
+    assert before.digest != after.digest
+    assert 12 == len(after.digest)
+
+
+def test_a_newer_recorder_is_another_bundle_of_the_same_code(tmp_path: Path) -> None:
+    folder = source(tmp_path)
+    before = make_bundle(folder, runtime=tmp_path / "runtime")
+    (tmp_path / "runtime" / "recorder.py").write_text("a newer one")
+    newer = make_bundle(folder, runtime=tmp_path / "runtime")
+    (folder / "train.py").write_text("other code")
+    other = make_bundle(folder, runtime=tmp_path / "runtime")
+
+    assert before.digest != newer.digest
+    assert before.code_digest == newer.code_digest != other.code_digest

@@ -14,7 +14,7 @@ from botocore.stub import Stubber
 from compilegate.adapters.sagemaker import LOG_GROUP, CloudWatchTrainingLogs, JobLogs
 from compilegate.adapters.state_machines import StepFunctions, StepFunctionsExecutions
 from compilegate.domain.errors import NotFoundError
-from compilegate.domain.production.orphans import NOT_ENDED
+from compilegate.domain.production.orphans import FORGOTTEN, NOT_ENDED, ExecutionEnd
 
 EXECUTION = "arn:aws:states:us-east-1:123456789012:execution:compilegate-prod-evaluate:w-0mabc123"
 
@@ -162,3 +162,22 @@ def test_the_lines_of_a_job_are_those_of_its_machines_first_stream():
     assert (["line"], "next") == watch.lines("j", "later")
     assert [("j/algo-1-9", None), ("j/algo-1-9", "later")] == logs.asked
     assert ((), "t") == JobLogs(Logs({})).lines("j", "t")
+
+
+def test_what_ended_badly_has_the_fields_of_its_event_and_what_is_forgotten_no_status(aws):
+    client, moment = boto3.client("stepfunctions"), datetime(2026, 11, 20, tzinfo=UTC)
+    event = {
+        "executionArn": EXECUTION, "status": "FAILED", "input": "{}", "error": "E", "cause": "why",
+    }  # fmt: skip
+    with Stubber(client) as stub:
+        described = {"stateMachineArn": "m" * 9, "startDate": moment, "stopDate": moment}
+        stub.add_response("describe_execution", {**described, **event})
+        stub.add_client_error("describe_execution", "ExecutionDoesNotExist")
+        ended, forgotten = (StepFunctions(client).end_of(EXECUTION) for _ in range(2))
+
+    assert ExecutionEnd("FAILED", int(moment.timestamp()), event) == ended
+    assert FORGOTTEN == forgotten
+
+
+def test_before_there_is_a_log_it_has_no_lines(aws):
+    assert ((), None) == JobLogs(boto3.client("logs")).lines("job", None)

@@ -267,3 +267,17 @@ def test_what_is_too_large_to_be_gone_through_says_so_each_file_and_all_together
     monkeypatch.setattr(job_outputs, limit, exact - 1)
     with pytest.raises(InvalidEvidenceError, match=named):
         read_output(io.BytesIO(body), len(body))
+
+
+def test_attributes_are_those_of_the_file_behind_them() -> None:
+    """Name and size in records whose values hold spaces and equals signs; the last one counts."""
+    size = str(len(TEXT)).encode()
+    records = [b"path=evidence/a b.json", b"comment=a b=c", b"path=evidence/summary.json",
+               b"size=" + size]  # fmt: skip
+    lines = b"".join(b"%d %s\n" % (len(one) + 4, one) for one in records)
+    named = attributes(lines) + header("x", 7) + TEXT.ljust(512, b"\0")
+    body = gzip.compress(named + header("y", 0) + END)
+
+    output = read_output(io.BytesIO(body), len(body))
+
+    assert ["evidence/summary.json"] == [*output.summaries]

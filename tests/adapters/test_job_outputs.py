@@ -183,3 +183,32 @@ def test_a_full_runs_work_is_what_its_lines_add_up_to() -> None:
 
     assert run.work == Work(12, 6.0, 7.0, pytest.approx(400 / 12))
     assert without.work == Work(0, 0.0, None, None)
+
+
+def test_summaries_and_the_steps_beside_them_are_found() -> None:
+    output = read(
+        tarball(
+            {
+                "./evidence/block-0/compile/summary.json": json.dumps(SUMMARY).encode(),
+                "./evidence/block-0/compile/steps.jsonl": line(1) + line(2),
+                "./model/weights.bin": b"not evidence",
+            }
+        )
+    )
+    name = "evidence/block-0/compile/summary.json"
+
+    assert [name] == list(output.summaries)
+    assert 17 == output.summary(name)["seed"]
+    assert [0.5, 0.5] == output.steps_beside(name).seconds.tolist()
+
+
+def test_what_a_run_started_from_and_ended_with_reaches_the_evidence() -> None:
+    start = {
+        "initial_loss": 2.5, "initial_weights_sha256": "w",
+        "final_weights_sha256": "v", "final_start_sha256": "u",
+    }  # fmt: skip
+    summary = json.dumps({**SUMMARY, **start, "metrics": {"eval_loss": 1.0}}).encode()
+    files = {"evidence/summary.json": summary, "evidence/steps.jsonl": line(1)}
+    run = quality_run(read(tarball(files)), job="j", quality=LOSS)
+
+    assert start == {key: run.record[key] for key in start}

@@ -181,3 +181,17 @@ def test_every_code_on_file_is_one_quotas_alone() -> None:
 def test_the_figures_that_these_tests_go_by() -> None:
     assert (20, 100) == (MOST_SECONDS, PAGE_SIZE)
     assert 60 == LISTING_SECONDS
+
+
+def test_a_warm_function_sees_a_quota_that_has_changed() -> None:
+    account, clock = Account(applied={"L-1": (XLARGE, 1.0)}, listed={SPOT: 1.0}), Clock()
+    quotas = ServiceQuotas(account, lambda: {("ml.g5.xlarge", False): "L-1"}, seconds=clock)
+
+    def read() -> list[int | None]:
+        return [quotas.training_instances("ml.g5.xlarge", spot=spot) for spot in (False, True)]
+
+    before = read()
+    account.applied["L-1"], account.listed[SPOT] = (XLARGE, 8.0), 8.0
+    clock.now += LISTING_SECONDS + 1
+
+    assert ([1, 1], [8, 8]) == (before, read())

@@ -222,3 +222,26 @@ def test_a_file_has_256_kib_at_most(tmp_path: Path) -> None:
     file.write_text("a: 1 #".ljust(262_145, "#"))
     with pytest.raises(InvalidInputError, match="larger than 256 KiB"):
         load_yaml(file)
+
+
+@pytest.mark.parametrize(
+    ("field", "place"),
+    [
+        ("schema", Place(1, "1")),
+        ("framework", Place(3, None)),
+        ("framework.version", Place(3, "2.10")),
+        ("training.hyperparameters.a.b", Place(5, "off")),
+        ("candidates[0].name", Place(7, "first")),
+        ("framework.nothing", None),
+        ("candidates[7].name", None),
+        ("document", None),
+    ],
+)
+def test_every_value_knows_where_it_stands(field: str, place: Place | None) -> None:
+    assert place == YamlDocument(TEXT.replace("0x40", "64")).place(field)
+
+
+def test_a_comment_is_that_of_the_value_s_line_and_none_behind_the_last() -> None:
+    read = YamlDocument("a: 1  # one\nb: 2\n? c\n")
+
+    assert ["one", "", "", ""] == [read.comment(key) for key in "abcd"]
