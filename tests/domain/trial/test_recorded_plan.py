@@ -91,6 +91,16 @@ def plan_of(**overrides: object) -> RecordedPlan:
     return replace(plan(), arms=arms)
 
 
+@pytest.mark.parametrize(
+    ("verdict", "candidate", "proven"),
+    [("promote", "compile", True), ("promote", "other", False), ("inconclusive", "compile", False)],
+)
+def test_a_candidate_is_proven_where_its_own_trial_promoted_it(verdict, candidate, proven):
+    known = candidates((decided("t1", 1, verdict, candidate), plan_of()))
+
+    assert proven is known["compile"].proven
+
+
 def test_a_candidate_that_was_never_planned_is_refused_with_those_that_were():
     planned = candidates((decided("t1", 1), plan_of()))
 
