@@ -11,6 +11,7 @@ from compilegate.cli.trials import (
     LineScreen,
     TrialWatcher,
     arm_rows,
+    progress_table,
     screen,
 )
 from compilegate.domain.decision import RequestedFullRun
@@ -134,6 +135,16 @@ def test_a_terminal_gets_a_table_and_a_pipe_gets_lines():
         texts.append(out.file.getvalue())
 
     assert [True, False] == ["workload / arm" in text for text in texts]
+
+
+def test_progress_has_every_column_in_80():
+    lines = [line(step=12000, steps=52000, samples_per_second=51200.123, loss=3.2101)]
+    view = watched(("q1a17", "InProgress", lines)).read()
+    out = Console(file=io.StringIO(), width=80)
+    out.print(progress_table([view], 5000.0, 80))
+
+    assert "12000/52000" in out.file.getvalue()
+    assert "…" not in out.file.getvalue()
 
 
 def printed(watcher, times=3):

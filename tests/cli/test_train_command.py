@@ -53,7 +53,7 @@ def test_progress_is_shown_while_it_trains(invoke, registered):
     assert "p0 baseline: step 10/600, loss 3.21" in result.stdout
     programs = invoke("train", "bert-docs", "--wait", "--json")
     assert "bert-docs" == json.loads(programs.stdout)["workload"]
-    assert "bert-docs: " in programs.stderr
+    assert "bert-docs: done" in programs.stderr
 
 
 @pytest.mark.parametrize(
