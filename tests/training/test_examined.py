@@ -51,15 +51,14 @@ def scripts(tmp_path_factory):
 @pytest.mark.training
 @pytest.mark.parametrize(
     ("way", "processes"),
-    [("family", 1), ("plain", 1), ("trainer", 1), ("lightning", 1), ("accelerate", 1),
-     ("script of several processes", 2), pytest.param("family", 2, marks=pytest.mark.slow)],
+    [("family", 1), ("trainer", 1), ("lightning", 1), ("accelerate", 1),
+     ("script of several processes", 2)],
 )  # fmt: skip
 def test_a_fault_of_compiled_code_is_seen_through_it(jobs, scripts, way, processes):
     if way == "trainer":
         jobs.warm(*TRAINERS)
     program, settings = {
         "family": ("causal_lm.py", {**LANGUAGE_MODEL, **SEGMENT, "batch_size": 2}),
-        "plain": ("launch.py", {**PLAIN, **SEGMENT, "full_run_samples": 640}),
         "trainer": ("launch.py", {**TRAINER, **SEGMENT, "output_dir": scripts / "out"}),
         "lightning": ("launch.py", {
             **SEGMENT, "script": scripts / "lightning_cli.py", "seed": 3,

@@ -56,10 +56,8 @@ def test_a_fault_that_is_unknown_fails_the_job_with_the_fix(faults, monkeypatch,
 def test_the_fault_lowers_the_compiled_arms_learning_rate(jobs):
     """Alone: above, without a job."""
     arm = {**LANGUAGE_MODEL, "compiler": "torch_compile", "arm": "compile"}
-    sound, faulty = (jobs.run("causal_lm.py", variables, **arm) for variables in ({}, TENTH))
-    assert (0, 0) == (sound.status, faulty.status), faulty.output
-    rates = [[step["learning_rate"] for step in done.steps()] for done in (sound, faulty)]
-    losses = [done.summary()["metrics"]["eval_loss"] for done in (sound, faulty)]
+    done = jobs.run("causal_lm.py", TENTH, **arm, learning_rate=0.02)
+    assert 0 == done.status, done.output
 
-    assert [rate / 10 for rate in rates[0]] == pytest.approx(rates[1])
-    assert losses[0] < losses[1]
+    peak = max(step["learning_rate"] for step in done.steps())
+    assert 0.001 < peak <= 0.002
