@@ -12,6 +12,7 @@ from compilegate.domain.codec import write
 from compilegate.domain.errors import NotFoundError
 from compilegate.domain.flag import CompileBundle
 from compilegate.domain.production.attempts import Attempt
+from compilegate.domain.production.recorded_run import StillTrainsError
 from compilegate.domain.service_limits import problems
 from compilegate.facts import read
 from compilegate.usecases.production import record_run
@@ -99,6 +100,14 @@ def test_a_job_that_failed_in_the_check_lost_its_model_and_not_by_its_arm(promot
     (run,) = promoted.runs()
     assert (not left, False) == (run.counts, run.finished)
     assert OUT_OF_MEMORY in run.reason
+
+
+def test_a_job_that_still_trains_is_not_recorded_as_ended(promoted):
+    promoted.ends("InProgress")
+
+    with pytest.raises(StillTrainsError, match="Service unavailable"):
+        promoted.record("SageMaker.AmazonSageMakerException", "Service unavailable")
+    assert [] == promoted.runs()
 
 
 def test_one_that_still_trains_after_its_time_is_stopped_and_recorded(promoted):
