@@ -82,6 +82,21 @@ def test_a_spread_that_comes_from_training_is_said_not_to_be():
     assert "would not help" in advice(decision)["evaluation_sufficient"]
 
 
+@pytest.mark.parametrize(("intercept", "slope"), [(0.0, 100.0), (1.0, -1.0), (100.0, -100.0)])
+def test_percentages_and_error_rates_are_the_same_outcomes(intercept, slope):
+    plain = scored(0.0005)
+    other = json.loads(json.dumps(plain))
+    other["quality"]["margin"] *= abs(slope)
+    other["quality"]["goal"] = "maximize" if slope > 0 else "minimize"
+    for run in full_runs(other):
+        run["metric"] = intercept + slope * run["metric"]
+    as_shares, as_others = evaluation(judge(plain)), evaluation(judge(other))
+
+    for key in ("spread", "spread_of_evaluation", "spread_of_training"):
+        assert as_others[key] == pytest.approx(abs(slope) * as_shares[key])
+    assert as_others["runs_needed"] == as_shares["runs_needed"]
+
+
 def test_a_metric_that_is_no_mean_of_the_outcomes_is_not_split():
     evidence = scored(0.0005)
     for run in full_runs(evidence):
@@ -177,6 +192,13 @@ def test_past_runs_of_another_set_do_not_count(history_set, counts):
 
     assert (history_of(decision), len(read.history)) == ((4, 1) if counts else (0, 0))
     assert ("history_other_set" in codes(decision)) is not counts
+
+
+def test_past_runs_count_as_long_as_todays_set_is_unknown():
+    evidence = without_outcomes(scored(0.0005, margin=0.05))
+    evidence["quality"] |= {"history": HISTORY, "history_set": ANOTHER}
+
+    assert history_of(judge(evidence)) == 4
 
 
 @pytest.mark.parametrize("known", ["abc", SET.upper(), SET + "0", 12])
