@@ -54,6 +54,17 @@ def test_a_failure_is_told_with_what_the_job_said_and_what_helps(fail, arm, code
     assert f"{place}: {OUT_OF_MEMORY}" in report.markdown
 
 
+def test_a_failure_of_no_arm_has_the_baselines_cause():
+    evidence = document(metrics={name: sample(3, 2.5, 0.001) for name in ("baseline", "compile")})
+    for who in ("baseline", "compile"):
+        runs(evidence, who, "speed")[0].update(finished=False, step_seconds=[], reason=f"of {who}.")
+    trial = trial_of(evidence)
+    judged = replace(trial.judged, reasons=(Reason("candidate_crashed", "broke."),))
+    (shown,) = shown_reasons(judged, trial.measured)
+
+    assert "broke (short block 0: of baseline)" == shown.message
+
+
 @pytest.mark.parametrize("code", ["speedup_proven", "full_run_disagrees"])
 @pytest.mark.parametrize(
     "changes",
