@@ -87,12 +87,12 @@ def subject_of(name):
     return equivalence.Subject(
         model, lambda batch: compiled(*batch), batches, compiled=compiled, compile_anew=anew)
 
-def diagnosed(name, **how):
+def diagnosed(name, figures=None, **how):
     subject = subject_of(name)
     before = [one.clone() for one in subject.model.parameters()]
     folder = pathlib.Path(sys.argv[1], name)
     folder.mkdir(exist_ok=True)
-    made = diagnosis.diagnose(subject, equivalence.examine(subject), folder, **how)
+    made = diagnosis.diagnose(subject, figures or equivalence.examine(subject), folder, **how)
     assert all(map(torch.equal, before, subject.model.parameters()))
     return made
 
@@ -100,10 +100,10 @@ if sys.argv[2] == "inductor":
     made = {"inductor": diagnosed("inductor")}
 else:
     made = {name: diagnosed(name) for name in HOW if name != "inductor"}
-    made["no time"] = diagnosed("forward", limit_seconds=0.0)
-    made["bounded"] = diagnosed("forward", bounds={"gradients.single": 1e9})
     broken = subject_of("forward")
     figures = equivalence.examine(broken)
+    made["no time"] = diagnosed("forward", figures, limit_seconds=0.0)
+    made["bounded"] = diagnosed("forward", figures, bounds={"gradients.single": 1e9})
     broken.compile_anew = None
     made["not anew"] = diagnosis.diagnose(broken, figures, sys.argv[1])
     made["no subject"] = diagnosis.diagnose(lambda: 1 / 0, figures, sys.argv[1])
