@@ -85,6 +85,33 @@ def second_try(services: Any, run: str, status: str = "InProgress", **times: flo
     return {**first, "job": first["job"].replace("-r0", "-r1")}
 
 
+def test_a_job_without_a_waiting_execution_is_stopped_and_paid_for_as_it_is_billed(
+    services: Any,
+) -> None:
+    first_round(services)
+    waited_for = second_try(services, "q1b17", started=float(services.clock.seconds))
+    job = waited_for["job"].replace("-r1", "-r0")
+    services.clock.seconds += HOUR
+    call_judge(services, 2, [waited_for], asks_full_runs("compile 17"))
+
+    assert "Stopped" == services.jobs.describe(job)["TrainingJobStatus"]
+    arm = load(services, "plan")["arms"][1]["usd_per_hour"]
+    assert spent(services) == pytest.approx(arm * (HOUR + STOP_SECONDS) / HOUR)
+    services.jobs.descriptions[job]["BillableTimeInSeconds"] = 36
+    call_judge(services, 3, [], asks_full_runs("compile 18"))
+    assert spent(services) == pytest.approx(rate(services) / 100)
+
+
+def test_rounds_are_bounded_by_the_number_of_candidates(services: Any) -> None:
+    first_round(services)
+    most = rounds.max_rounds(1)
+    last = call_judge(services, most - 1, [], asks_full_runs("compile 17"))
+    beyond = call_judge(services, most, [], asks_full_runs("compile 17"))
+
+    assert (20, ["continue", "inconclusive"]) == (most, [last["verdict"], beyond["verdict"]])
+    assert "too_many_rounds" == reason(services)
+
+
 def test_the_cap_holds_for_jobs_without_a_waiting_execution(services: Any) -> None:
     first_round(services)
     hours = load(services, "plan")["max_trial_usd"] / rate(services)
