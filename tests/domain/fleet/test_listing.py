@@ -67,6 +67,7 @@ def test_what_needs_a_person_comes_first_then_trials_then_by_saving_and_retired_
         ({"instance": ("ml.g5.xlarge",)}, ["ads"]),
         ({"stale": True}, ["ctr"]),
         ({"owner": ("ads",), "need": ("any",)}, ["ctr", "rank"]),
+        ({"need": ("failed", "approve")}, ["gpt", "lm"]),
     ],
 )
 def test_filters_take(chosen, expected):
@@ -81,6 +82,8 @@ def test_filters_take(chosen, expected):
         ({"state": ("reverting",)}, "--state", "did you mean reverted?"),
         ({"instance": ("zzz",)}, "--instance",
          "there are g5, ml.g5, ml.g5.48xlarge, ml.g5.xlarge, ml.p4d, ml.p4d.24xlarge, p4d"),
+        ({"phase": ("canari",)}, "--phase", "did you mean canary?"),
+        ({"need": ("aprove",)}, "--need", "did you mean approve?"),
     ],
 )  # fmt: skip
 def test_an_unknown_word_is_refused_with_those_that_are_near(chosen, field, fix):
@@ -122,6 +125,25 @@ def test_figures_are_of_all_that_were_chosen_not_of_those_that_are_shown():
     assert (3, 4, Estimate(9, 7_000_000, 300_000, 2), Amount()) == (
         of_ads.more, of_ads.counts.workloads, of_ads.totals.saved, of_ads.totals.trials,
     )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("column", "first", "reverse", "last"),
+    [
+        ("saved_usd", "ads", False, ["lm", "old", "rank", "vit", "xgb"]),
+        ("saved_usd", "bert", True, ["lm", "old", "rank", "vit", "xgb"]),
+        ("trial_usd", "lm", False, ["xgb"]),
+        ("runs", "ads", False, ["xgb"]),
+    ],
+)
+def test_numbers_are_sorted_the_largest_first_text_from_a_on_and_unknown_ones_stay_last(
+    column, first, reverse, last
+):
+    found = listing(FLEET, Filters(), NOW, sort=column, reverse=reverse)
+    ordered = [one.workload for one in found.rows]
+
+    assert first == ordered[0]
+    assert last == ordered[-len(last) :]
 
 
 def test_each_column_has_its_value_or_none():

@@ -207,6 +207,8 @@ CLOSE = DECEMBER + 14 * DAY
         (CLOSE - 1, CLOSE, True),
         (CLOSE, CLOSE, False),
         (CLOSE + 1, CLOSE, True),
+        (CLOSE, CLOSE + 1, False),
+        (None, CLOSE + 1, True),
     ],
 )
 def test_a_reading_replaces_a_month_unless_one_after_its_close_is_kept(kept, read_at, replaced):
