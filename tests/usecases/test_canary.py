@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from compilegate.domain import naming
 from compilegate.domain.errors import WorkloadLockedError
 from compilegate.domain.planning.rounds import LOCK_SECONDS
 from compilegate.usecases.canary import close_after_run, release_models
@@ -35,6 +36,7 @@ from tests.usecases.canary_builder import (
 )
 from tests.usecases.trial_builder import (
     EVENT,
+    TRIAL,
     call_judge,
     evidence,
     load,
@@ -70,6 +72,20 @@ def test_a_late_repetition_of_the_judge_leaves_the_round_that_it_began(services:
 
     assert ended_with(services) is None
     assert next_slot(services) is not None
+
+
+def test_production_carries_no_round_whose_lost_candidate_the_budget_could_not_bear(
+    services: Any,
+) -> None:
+    begin(services)
+    document = evidence(services)
+    document["plan"]["usd_by_job"]["j"] = load(services, "plan")["max_trial_usd"] - 1
+    services.store.put(naming.record_key("bert-docs", TRIAL, "evidence"), to_json(document))
+    answer = call_judge(services, 5, [], asks("compile 17", "baseline 17"))
+    assert ("inconclusive", "trial_over_budget") == (answer["verdict"], reason(services))
+
+    answer = call_judge(services, 5, [], asks("baseline 17"))
+    assert "canary" == answer["next_stage"]
 
 
 def test_the_lock_outlives_the_round(services: Any) -> None:
