@@ -51,7 +51,7 @@ _INHERITED = (
 _PYTORCH = "sagemaker_pytorch_container.training:main"
 _OTHER_FRAMEWORKS = ("tensorflow", "xgboost")
 TORCHRUN = "sagemaker_torch_distributed_enabled"
-# What sagemaker-pytorch-training and sagemaker-training look for (modules ``training``, ``trainer``).
+# What the toolkits sagemaker-(pytorch-)training look for (modules ``training``, ``trainer``).
 _LAUNCHERS = {
     TORCHRUN: "torchrun",
     "sagemaker_mpi_enabled": "MPI",
