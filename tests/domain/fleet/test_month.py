@@ -15,9 +15,10 @@ from compilegate.domain.flag import Flag
 from compilegate.domain.fleet import month as months
 from compilegate.domain.fleet.month import Amount, Estimate, Month, MonthFigures
 from compilegate.domain.production.history import WorkloadHistory, history
+from compilegate.domain.production.savings import saving_of
 from compilegate.domain.production.summaries import TimeWindow
 from compilegate.domain.records.flags import FlagVersion
-from compilegate.domain.records.production import ProductionRun
+from compilegate.domain.records.production import ProductionRun, RegistrationChange
 from compilegate.domain.records.trials import TrialDecided, TrialFailed
 from compilegate.ports import Ledger
 from tests.domain.fleet.ledgers import BEGIN, KINDS, ledgers
@@ -164,6 +165,42 @@ def test_a_run_counts_when_it_was_recorded_else_when_it_ended():
     )
 
     assert Amount(1, 1_000_000, 1) == found.production
+
+
+def test_what_was_saved_has_its_standard_error_and_what_is_unknown():
+    runs = [
+        production_run(day, arm, started_at=NOVEMBER + day * DAY, usd=usd + day % 3 / 10)
+        for day, (arm, usd) in enumerate([("baseline", 10.0), ("compile", 8.0)] * 8)
+    ]
+    runs.append(production_run(20, started_at=NOVEMBER + 20 * DAY, usd=None))
+    saved = saving_of(runs, NOVEMBER, DECEMBER)
+
+    assert 0 < saved.se_micro_usd < saved.micro_usd
+    assert Estimate(8, saved.micro_usd, saved.se_micro_usd, 1) == figures(*runs).saved
+
+
+def test_what_is_written_after_the_close_changes_neither_owner_nor_figures():
+    close = DECEMBER + 14 * DAY
+    records = [
+        RegistrationChange(1, active=True, at=close - 1, document={"owner": "nlp"}),
+        failed("a", NOVEMBER, 2.0),
+        failed("b", NOVEMBER, 3.0),
+        decided("b", close - 1, 3.0),
+    ]
+    late = [
+        RegistrationChange(2, active=True, at=close, document={"owner": "ads"}),
+        decided("a", close, 2.0),
+    ]
+    before, after = (
+        months.month_of(past(*of), "w", "2026-11", now=2 * DECEMBER)
+        for of in (records, [*records, *late])
+    )
+
+    assert before == after
+    assert ("nlp", Amount(1, 2_000_000)) == (after.owner, after.figures.failed)
+    assert [None, "ads"] == [
+        months.registered(past(*records, *late), "owner", *until) for until in ([close - 1], [])
+    ]
 
 
 AMOUNTS = st.none() | st.floats(0, 1e6)

@@ -138,6 +138,7 @@ ON = flag(1, BEGIN, "permanent")
         ([STARTED, TrialFailed(40, "t1"), TrialDecided(41, "t2", "stay_off")], None, []),
         ([TrialFailed(40, "t0"), TrialStarted(41, HELD)], HELD, []),
         ([DECIDED, TrialFailed(45, "t1")], None, []),
+        ([FAILED_RUN, TrialFailed(40, "t1")], None, [("failed", FAILED_AT)]),
         # A lock whose trial has ended.
         ([STARTED, DECIDED], HELD, [("lock_stays", 40 + GRACE)]),
         ([STARTED, DECIDED, ASKED], HELD, [("approve", 50)]),
