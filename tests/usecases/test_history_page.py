@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -11,8 +12,9 @@ from typing import Any
 import pytest
 
 from compilegate.domain import naming
-from compilegate.domain.codec import write
+from compilegate.domain.codec import read, write
 from compilegate.domain.console import s3_object
+from compilegate.domain.decision import Decision
 from compilegate.domain.errors import NotFoundError
 from compilegate.domain.formats import percent
 from compilegate.domain.production.registration import FAULT_VARIABLE, Registration
@@ -23,6 +25,7 @@ from compilegate.domain.records.production import (
 )
 from compilegate.domain.records.trials import TrialDecided
 from compilegate.domain.utc import day, minute
+from compilegate.report import statements
 from compilegate.report.render import render
 from compilegate.usecases.production.announce_review import history_page, write_history
 from compilegate.usecases.records import Trial, to_json
@@ -119,6 +122,21 @@ def test_what_sound_runs_saved_is_a_share_of_what_was_expected(services: Any) ->
     page, document = page_of(services)
 
     assert share_of_estimate(document) in page.markdown
+
+
+def test_history_and_report_of_a_revert_have_one_figure(services: Any) -> None:
+    decided(services)
+    reverted(services)
+    (last,) = (one for one in services.ledger.history(WORKLOAD).reviews if one.action == "revert")
+    figures = read(Decision, json.loads(services.store.get(str(last.decision_key)))).quality
+    page, document = page_of(services)
+    key = naming.probation_report_key(WORKLOAD, TRIAL, str(last.decision_id), "md")
+    assert figures is not None
+    delta = statements.delta(figures.delta)
+
+    assert f"{statements.OF_ALL}{delta}" in services.store.get(key).decode()
+    assert {delta} == {*re.findall(r"Δ [^ |<]*\d", page.html)}
+    assert {"quality", "speed"} == set(document["sums"])
 
 
 @pytest.mark.parametrize(
