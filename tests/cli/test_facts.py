@@ -7,6 +7,7 @@ import pytest
 
 from compilegate.facts import laid_over, load_facts, read_refreshed
 from compilegate_facts.refresh import image_uris
+from tests.cli.project import write_project
 from tests.facts.answers import StubbedClients, product, quota
 
 OWN = "123456789012.dkr.ecr.us-east-1.amazonaws.com/team/train:1"
@@ -63,6 +64,20 @@ def test_what_cdk_json_gives_is_shown_as_given(tmp_path, invoke):
 
 
 REGION = "eu-west-1"
+
+
+def test_an_image_of_another_region_stops_check_with_the_region(tmp_path, invoke):
+    file = write_project(tmp_path)
+    own = {"framework": "pytorch", "version": "2.13", "uri": OWN.replace("us-east-1", "eu-west-1")}
+    write_cdk_json(tmp_path, image_overrides=[own])
+
+    document = json.loads(invoke("check", file, "--json").stdout)
+
+    codes = {reason["code"] for one in document["candidates"] for reason in one["reasons"]}
+    assert "ineligible" == document["verdict"]
+    assert "region_unsupported" in codes
+
+
 URIS = image_uris(load_facts(), REGION)
 GONE = next(uri for uri in URIS if "pytorch-trcomp-training:1.13.1" in uri)
 

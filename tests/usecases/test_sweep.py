@@ -18,6 +18,7 @@ from compilegate.domain.records.trials import TrialFailed, TrialStarted
 from compilegate.ports import Ledger
 from compilegate.usecases.fleet.project import fold_workload
 from compilegate.usecases.operations.sweep import measure_day, sweep
+from compilegate.usecases.records import Trial, save_record
 from compilegate.usecases.trial.abort_trial import abort_trial
 from tests.fakes import MemoryLedger, MemoryTopic, services, start_job
 from tests.usecases.production_ledger import (
@@ -220,6 +221,38 @@ class Unwritten(MemoryLedger):
         if entry["kind"] == self.kind:
             raise ConnectionError("DynamoDB does not answer")
         return super().put_once(workload, sort_key, entry)
+
+
+@pytest.mark.parametrize(
+    ("recorded", "hours", "status"),
+    [(False, 24, "Stopped"), (False, 169, "InProgress"), (True, 24, "InProgress")],
+    ids=["that the judge has not seen", "a week ago", "that has ended as far as the judge saw"],
+)
+def test_a_decided_trial_may_have_left_a_job(
+    cloud: Cloud, recorded: bool, hours: int, status: str
+) -> None:
+    job = cloud.job(TRIAL, hours=200)
+    write(cloud.services, "w", decided("0mabc123", NOW - hours * HOURS))
+    arms = [{"name": "baseline", "runs": [{"job": job}]}] if recorded else []
+    trial = Trial("w", "0mabc123", "")
+    evidence = {"plan": {"usd_by_job": {job: 1.0}}, "arms": arms}
+    save_record(cloud.services.store, trial, "evidence", evidence)
+    cloud.ended(TRIAL, "SUCCEEDED")
+    cloud.sweep()
+
+    assert status == cloud.status(job)
+
+
+@pytest.mark.parametrize(("seconds", "status"), [(0, "Stopped"), (1, "InProgress")])
+def test_the_sweeps_of_a_week_look_at_what_a_clean_up_may_have_missed(
+    cloud: Cloud, seconds: int, status: str
+) -> None:
+    job = cloud.job(TRIAL)
+    cloud.cleaned_up(TRIAL, cloud.now - 7 * DAY - seconds)
+    cloud.ended(TRIAL, "ABORTED")
+    cloud.sweep()
+
+    assert status == cloud.status(job)
 
 
 def test_a_trial_whose_clean_up_wrote_its_start_and_died_ends_without_lock_and_jobs() -> None:
