@@ -142,8 +142,10 @@ SET = ("flag", "set", "bert-docs", "--candidate", "fp8")
             for reason in ("  ", "two\nlines", "x" * 501)
         ),
         (("flag", "revert", "bert-dcos", "--reason", WHY, "--yes"), "did you mean bert-docs?"),
-        (("flag", "show", "bert-dcos"), "is not a workload of this stage (got 'bert-dcos')."),
-        (("flag", "history", "bert-dcos"), "is not a workload of this stage (got 'bert-dcos')."),
+        *(
+            ((*command.split(), "bert-dcos"), "is not a workload of this stage (got 'bert-dcos').")
+            for command in ("flag show", "flag history", "flag repair", "status")
+        ),
     ],
 )  # fmt: skip
 def test_what_cannot_be_done_is_refused_before_anything_changes(command, said, invoke, promoted):
