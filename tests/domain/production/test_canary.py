@@ -73,6 +73,8 @@ def position_after(*entries: dict[str, Any], now: int = NOW) -> int | None:
         ([begun("r1", 0), begun("r2", 1), ended("r1", 0, "compile", counts=False)], 0),
         # It trained another arm after all, so nothing is known of the place's own.
         ([begun("r1", 0), ended("r1", 0, "baseline")], 0),
+        # The place of an earlier round.
+        ([ended("r1", 0, "compile", canary=CanarySlot(ROUND.trial, ROUND.round - 1, 0))], 0),
         # The run was lost: it began long ago and nothing more was heard of it.
         ([begun("r1", 0, at=NOW - 600)], 0),
     ],
