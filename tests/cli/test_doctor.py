@@ -180,3 +180,21 @@ def test_the_repositorys_own_training_scripts_are_clean_for_torch_compile(doctor
 
 def test_every_compiler_of_a_workload_file_is_one_that_the_doctor_has_rules_for():
     assert {name for compiler in DOMAIN.values() for name in compiler.examined_as} <= set(COMPILERS)
+
+
+def test_a_workload_stands_for_its_script_compilers_and_hyperparameters(doctor):
+    options = "import argparse\np = argparse.ArgumentParser()\n" \
+        "p.add_argument('--log_every', default=50)\nargs = p.parse_args()\n"  # fmt: skip
+    workload(
+        hyperparameters={"log_every": 1, "script": "train.py"}, entry_point="launch.py",
+        candidates=[{"name": "compile", "compiler": "torch_compile"}],
+    )  # fmt: skip
+    # Under the launcher the script that it runs.
+    write(**{"training/train": options + loop("if step % args.log_every == 0: t += loss.item()")})
+
+    result = doctor("w.yaml", "--json")
+
+    (file,) = json.loads(result.stdout)["files"]
+    assert (11, "training/train.py") == (result.exit_code, file["file"])
+    assert ["torch_compile"] == file["compilers"]
+    assert ["host-sync"] == [finding["rule"] for finding in file["findings"]]

@@ -13,7 +13,7 @@ from compilegate_init.first import causes
 from compilegate_init.first.answer import LONGER, SHORTER, at_length, gain
 from compilegate_init.first.bounded import Cut, Ended
 from compilegate_init.first.seen import Seen
-from compilegate_init.first.written import corrected
+from compilegate_init.first.written import corrected, margin_for, passed_words, requirements_of
 
 SCRIPT = "import argparse, torch\nfor x, y in loader:\n    loss.backward()\n    optimizer.step()\n"
 # Stands for a Python with torch: leaves what the observer would have seen of the run.
@@ -387,3 +387,13 @@ def test_constants_are_those_that_a_file_of_settings_has_left():
 
     options = {one.name: one.default for one in read.command_line.options}
     assert {"batch_size": 4, "learning_rate": 0.01} == options
+
+
+def test_words_go_to_the_options_that_take_them():
+    read = describe(SCRIPT.encode(), "job.py")
+    takes = corrected(read, Seen(run()), []).command_line
+    passed = passed_words(["fit", "--bs=8", "--no-cuda", "--lr", "1e-3"], takes)
+
+    assert ({"bs": 8, "lr": 0.001}, ("no-cuda",), ("fit",)) == (
+        passed.options, passed.switches, passed.alone,
+    )  # fmt: skip
