@@ -13,7 +13,7 @@ from compilegate_init.first import causes
 from compilegate_init.first.answer import LONGER, SHORTER, at_length, gain
 from compilegate_init.first.bounded import Cut, Ended
 from compilegate_init.first.seen import Seen
-from compilegate_init.first.written import corrected, margin_for, passed_words, requirements_of
+from compilegate_init.first.written import corrected, passed_words
 
 SCRIPT = "import argparse, torch\nfor x, y in loader:\n    loss.backward()\n    optimizer.step()\n"
 # Stands for a Python with torch: leaves what the observer would have seen of the run.
