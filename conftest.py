@@ -13,7 +13,7 @@ import botocore.session
 import pytest
 import typer.main
 import typer.testing
-from hypothesis import settings
+from hypothesis import Phase, settings
 
 # A background shell and nohup start programs that ignore Ctrl-C, and what those start does so too:
 # tests that interrupt a process of theirs need the signal to arrive.
@@ -28,6 +28,9 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 # pytest -m "slow or hypothesis" --hypothesis-profile deep.
 settings.register_profile("quick", max_examples=20, deadline=None, derandomize=True)
 settings.register_profile("deep", max_examples=100, deadline=None, print_blob=True)
+# Mutants: that an example fails is enough.
+FOUND = (Phase.explicit, Phase.generate)
+settings.register_profile("unshrunk", settings.get_profile("quick"), phases=FOUND)
 settings.load_profile("quick")
 
 # Made once for each process: the command line with all its commands, and botocore's descriptions

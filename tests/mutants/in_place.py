@@ -13,9 +13,12 @@ import importlib.machinery
 import importlib.util
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from enum import Enum
+from functools import cache
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
+from typing import Any
 
 PLAIN = (bool, int, float, str, tuple, list, dict, set, frozenset, type(None))
 Live = Mapping[tuple[str, int], Sequence[FunctionType]]
@@ -52,6 +55,30 @@ def swap(path: str, original: str, mutated: str, live: Live) -> Done:
     for function, new in changed:
         function.__code__ = new
     return Done.WHOLE if changed else Done.NOTHING
+
+
+@contextmanager
+def swapped(path: str, original: str, mutated: str, live: Live) -> Iterator[Done]:
+    """The mistake for as long as this lasts."""
+    before = [(one, one.__code__) for functions in live.values() for one in functions]
+    done = swap(path, original, mutated, live)
+    try:
+        yield done
+    finally:
+        for function, code in before:
+            if function.__code__ is not code:
+                function.__code__ = code
+        if done is Done.IN_PART:
+            _put_values(path, original)
+
+
+def caches() -> list[Any]:
+    """The functions, ours and the tests', that remember earlier calls."""
+    ours, kind = ("compilegate", "tests"), type(cache(swap))
+    return [
+        one for one in gc.get_objects()
+        if type(one) is kind and str(one.__module__).startswith(ours)
+    ]  # fmt: skip
 
 
 def _put_values(path: str, mutated: str) -> bool:

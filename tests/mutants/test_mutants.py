@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 import json
 import os
@@ -12,9 +13,10 @@ from textwrap import dedent
 
 import pytest
 
+from tests.mutants import beside
 from tests.mutants.__main__ import LISTED
 from tests.mutants.beside import PACKAGES, ROOT, files_beside, modules
-from tests.mutants.in_place import Mutated, live_functions, swap
+from tests.mutants.in_place import Mutated, caches, live_functions, swapped
 from tests.mutants.mutations import mutants_of
 from tests.mutants.trial import ALIVE, KILLED, in_a_fork, outcome
 
@@ -90,7 +92,7 @@ SHOWN = "kept(), One().size, One().twice, One.level, outer()"
 
 
 @pytest.mark.parametrize(
-    ("change", "swapped", "imported"),
+    ("change", "while_swapped", "imported"),
     [
         ("self.size * 2 > self.size * 4", (67, 3, 12, 0.5, 10), (67, 3, 12, 0.5, 10)),
         ("return inner() > return inner() + 10", (67, 3, 6, 0.5, 20), (67, 3, 6, 0.5, 20)),
@@ -102,7 +104,7 @@ SHOWN = "kept(), One().size, One().twice, One.level, outer()"
     ],
 )
 def test_a_mutant_takes_the_place_of_its_module(
-    tmp_path, monkeypatch, change, swapped, imported
+    tmp_path, monkeypatch, change, while_swapped, imported
 ) -> None:
     source, path = dedent(MODULE), tmp_path / "compilegate_toy.py"
     path.write_text(source)
@@ -113,8 +115,9 @@ def test_a_mutant_takes_the_place_of_its_module(
     def in_place() -> object:
         importlib.import_module("compilegate_toy")
         exec("from compilegate_toy import *", holder := {"__name__": "tests_toy"})
-        done = swap(str(path), source, mutated, live_functions(str(path)))
-        return [done.name, *eval(SHOWN, holder)]
+        with swapped(str(path), source, mutated, live_functions(str(path))) as done:
+            shown = [done.name, *eval(SHOWN, holder)]
+        return [shown, eval(SHOWN, holder)]
 
     def at_import() -> object:
         Mutated("compilegate_toy", str(path), mutated).install()
@@ -122,7 +125,8 @@ def test_a_mutant_takes_the_place_of_its_module(
         return [True, *eval(SHOWN, holder)]
 
     done = "WHOLE" if change.startswith(("self", "return")) else "IN_PART"
-    assert in_a_fork(in_place) == ([done, *swapped], 0)
+    as_before = [67, 3, 6, 0.5, 10]
+    assert in_a_fork(in_place) == ([[done, *while_swapped], as_before], 0)
     assert in_a_fork(at_import) == ([True, *imported], 0)
 
 
@@ -131,6 +135,14 @@ def test_what_a_process_says_of_a_mutant() -> None:
     assert outcome(*in_a_fork(lambda: ALIVE)) == ALIVE
     assert outcome(*in_a_fork(lambda: sys.exit(7))) == KILLED
     assert outcome(*in_a_fork(lambda: os.kill(os.getpid(), signal.SIGKILL))) == KILLED
+
+
+def test_functions_that_remember_earlier_calls_are_all_there() -> None:
+    def names() -> list[str]:
+        gc.unfreeze()
+        return [one.__name__ for one in caches() if one.__module__ == beside.__name__]
+
+    assert in_a_fork(names) == (["_tests_of", "_imports", "_file"], 0)
 
 
 def test_tests_beside_a_module_are_the_files_of_its_part_that_import_it() -> None:

@@ -1,9 +1,10 @@
-"""Runs tests against mutants: each in a process that forks from one where all is ready.
+"""Runs tests against mutants, in processes that fork from one where all is ready.
 
 One process imports pytest and what the tests need of others (`zygote`); from it one forks that
-collects the tests and never runs any; from that one, for each mutant, another that swaps the code
-and runs the tests that came to the mutated lines, the quickest first, until one fails. What lives
-there and is in more than functions is tried again where nothing of it is imported yet.
+collects the tests and never runs any; from that one, for a few mutants, another that swaps the code
+of one after the other and runs the tests that came to the mutated lines, the quickest first, until
+one fails. What lives there and is in more than functions is tried again where nothing of it is
+imported yet.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import select
 import signal
 import time
 import traceback
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -23,14 +25,17 @@ import coverage
 import pytest
 
 from tests.mutants.beside import ROOT, module_name
-from tests.mutants.in_place import Done, Mutated, live_functions, swap
+from tests.mutants.in_place import Done, Mutated, caches, live_functions, swapped
 from tests.mutants.mutations import Mutant
 
-OPTIONS = ["-q", "-p", "no:cacheprovider"]
+# Of what fails, the first example is enough.
+OPTIONS = ["-q", "-p", "no:cacheprovider", "--hypothesis-profile", "unshrunk"]
 # A mutant that takes so much longer than its tests goes in a circle: seconds of processor time.
 TIMES_LONGER, LONGER = 4, 10
 # And one that takes so many seconds by the clock waits for what never comes.
 LONGEST_WAIT = 60
+# Mutants in one process, and the tests that are tried first on the next one.
+TOGETHER, RECENT = 20, 6
 # Tests are left out from here on, in seconds of all before.
 ENOUGH = 8.0
 KILLED, ALIVE, UNKNOWN = 0, 1, 2
@@ -115,16 +120,22 @@ class Tests:
         self.answer = self.work(self)
         return True
 
-    def run(self, tests: Sequence[str], *, before: Callable[[str], bool] | None = None) -> int:
-        """How many fail of those up to the first one, or up to where ``before`` says no."""
+    def run(
+        self, tests: Sequence[str], *, before: Callable[[str], bool] | None = None
+    ) -> str | None:
+        """The first that fails; with ``before`` all are run, up to where that says no."""
         items = [self.items[name] for name in tests if name in self.items]
         for item, following in zip(items, [*items[1:], None], strict=True):
             if before and not before(item.nodeid):
                 break
-            item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
-            if self.session.testsfailed and not before:
-                break
-        return self.session.testsfailed
+            failed = self.session.testsfailed
+            # The next one finds everything torn down, since this may be the last one.
+            item.config.hook.pytest_runtest_protocol(
+                item=item, nextitem=following if before else None
+            )
+            if self.session.testsfailed > failed and not before:
+                return item.nodeid
+        return None
 
 
 def collected(files: Sequence[str], work: Callable[[Tests], object]) -> object:
@@ -188,6 +199,60 @@ def came(answer: object) -> Came:
     return Came(lines, answer["seconds"], answer["whole"])
 
 
+class Swaps:
+    """Tries mutants in processes that have imported everything, with their code swapped in."""
+
+    def __init__(self, tests: Tests, where: Came, beside: Mapping[str, Sequence[str]]) -> None:
+        self.tests, self.where, self.beside = tests, where, beside
+        self.sources = {path: (ROOT / path).read_text() for path in beside}
+        self.live = {path: live_functions(str(ROOT / path)) for path in beside}
+        self.caches = caches()
+        self.killers: deque[str] = deque(maxlen=RECENT)
+
+    def chosen(self, mutant: Mutant) -> list[str]:
+        """Its tests; first those that have noticed the mistakes before it."""
+        tests = self.where.of(mutant, self.beside[mutant.path])
+        return sorted(tests, key=lambda test: test not in self.killers)
+
+    def outcomes(self, mutants: Sequence[Mutant]) -> list[int]:
+        """In one process, one after the other; each in its own where that does not end well."""
+        limit = TIMES_LONGER * sum(self.where.needs(self.chosen(one)) for one in mutants) + LONGER
+        answer, ended = in_a_fork(lambda: self._one_by_one(mutants), seconds=limit)
+        if ended == 0 and isinstance(answer, list):
+            for _, killer in answer:
+                self._remember(killer)
+            return [number for number, _ in answer]
+        if len(mutants) > 1:
+            return [number for mutant in mutants for number in self.outcomes([mutant])]
+        return [KILLED]
+
+    def _one_by_one(self, mutants: Sequence[Mutant]) -> list[tuple[int, str | None]]:
+        """The outcome of each and the test that failed; RuntimeError where that still does."""
+        answers = []
+        for mutant in mutants:
+            path, tests, killer = str(ROOT / mutant.path), self.chosen(mutant), None
+            code = (path, self.sources[mutant.path], mutant.source, self.live[mutant.path])
+            with swapped(*code) as done:
+                self._forget()
+                if done is not Done.NOTHING:
+                    killer = self.tests.run(tests)
+            self._forget()
+            self._remember(killer)
+            number = ALIVE if done is Done.WHOLE else UNKNOWN
+            answers.append((KILLED if killer else number, killer))
+        if len(mutants) > 1 and self.tests.run([killer for _, killer in answers if killer]):
+            raise RuntimeError("a mutant has left more than its code")
+        return answers
+
+    def _remember(self, killer: str | None) -> None:
+        if killer and killer not in self.killers:
+            self.killers.append(killer)
+
+    def _forget(self) -> None:
+        for one in self.caches:
+            one.cache_clear()
+
+
 def try_swapped(
     mutants: Sequence[Mutant],
     beside: Mapping[str, Sequence[str]],
@@ -200,32 +265,27 @@ def try_swapped(
     None was not tried: nothing is begun after ``until``, and where tests come to is looked for half
     of the time, in which they may not have come to it.
     """
-    sources = {path: (ROOT / path).read_text() for path in beside}
     half = (time.monotonic() + until) / 2
 
     def work(tests: Tests) -> object:
         answer, _ = in_a_fork(lambda: measured(tests, list(beside), half))
         where = came(answer)
         gc.unfreeze()
-        live = {path: live_functions(str(ROOT / path)) for path in beside}
+        swaps = Swaps(tests, where, beside)
         gc.freeze()
         outcomes: list[int | None] = []
-        for number, mutant in enumerate(mutants):
-            path, chosen = str(ROOT / mutant.path), where.of(mutant, beside[mutant.path])
-
-            def one(mutant: Mutant = mutant, path: str = path, chosen: list[str] = chosen) -> int:
-                done = swap(path, sources[mutant.path], mutant.source, live[mutant.path])
-                if done is not Done.NOTHING and tests.run(chosen):
-                    return KILLED
-                return ALIVE if done is Done.WHOLE else UNKNOWN
-
-            limit = TIMES_LONGER * where.needs(chosen) + LONGER
-            if time.monotonic() > until or not (chosen or where.whole):
-                outcomes.append(None)
-                continue
-            tried = outcome(*in_a_fork(one, seconds=limit)) if chosen else ALIVE
-            outcomes.append(tried)
-            report(number, tried)
+        for start in range(0, len(mutants), TOGETHER):
+            several = mutants[start : start + TOGETHER]
+            reached = [one for one in several if swaps.chosen(one)]
+            in_time = time.monotonic() < until
+            tried = iter(swaps.outcomes(reached) if in_time and reached else [])
+            for mutant in several:
+                if mutant in reached:
+                    outcomes.append(next(tried, None))
+                else:
+                    outcomes.append(ALIVE if where.whole and in_time else None)
+                if (number := outcomes[-1]) is not None:
+                    report(len(outcomes) - 1, number)
         return {"came": answer, "outcomes": outcomes}
 
     def whole() -> object:
