@@ -39,10 +39,9 @@ class SageMakerJobs:
             return {}
 
     def describe_all(self, names: Iterable[str]) -> Mapping[str, Mapping[str, Any]]:
-        names = list(names)
         with ThreadPoolExecutor(AT_ONCE) as pool:
-            described = pool.map(self.describe, names)
-            return {name: one for name, one in zip(names, described, strict=True) if one}
+            described = pool.map(lambda name: (name, self.describe(name)), names)
+            return {name: one for name, one in described if one}
 
     def tags(self, job: str) -> Mapping[str, str]:
         described = self.describe(job)
@@ -215,7 +214,7 @@ class IamJobRoles:
             role = self._role(name) or {}
             own = _by_key(role.get("Tags", ())).get(naming.TAG_DEPLOYMENT) == self._settings.stage
             used = role.get("RoleLastUsed", {}).get("LastUsedDate", role.get("CreateDate"))
-            if own and used and datetime.now(UTC) - used > IDLE:
+            if own and datetime.now(UTC) - used > IDLE:
                 call = partial(unless, ("NoSuchEntity",))  # another execution may do the same
                 attached = call(self._iam.list_attached_role_policies, RoleName=name) or {}
                 for one in attached.get("AttachedPolicies", ()):
@@ -278,8 +277,7 @@ class CloudWatchTrainingLogs:
         if self._days is None:
             return False
         groups = self._logs.describe_log_groups(logGroupNamePrefix=LOG_GROUP)["logGroups"]
-        own = [group for group in groups if group["logGroupName"] == LOG_GROUP]
-        if not own or "retentionInDays" in own[0]:
+        if all("retentionInDays" in one for one in groups if one["logGroupName"] == LOG_GROUP):
             return False
         self._logs.put_retention_policy(logGroupName=LOG_GROUP, retentionInDays=self._days)
         return True

@@ -91,7 +91,7 @@ class StepFunctionsExecutions:
 
     def owns(self, arn: str) -> bool:
         """Whether an execution is this machine's."""
-        return arn.startswith(f"{self._state_machine.replace(':stateMachine:', ':execution:', 1)}:")
+        return arn.startswith(f"{self._state_machine.replace(':stateMachine:', ':execution:')}:")
 
     def stop(self, arn: str, cause: str) -> None:
         """StopExecution; one that has already ended is left alone."""

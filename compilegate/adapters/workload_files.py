@@ -112,7 +112,8 @@ def read_input(channel: str, location: str, project: Path) -> Path:
 
 # Reads on where a section of a workload document is wrong, to say what else is.
 
-# In place of wrong sections: sound in every document, whatever its other sections say.
+# In place of wrong sections: sound in every document, whatever its other sections say. Files,
+# inputs and candidates are what `training` says; nothing stands in for it.
 STAND_INS: Mapping[str, Any] = {
     "schema": 1,
     "name": "any",
@@ -122,8 +123,6 @@ STAND_INS: Mapping[str, Any] = {
     "schedule": {"runs_per_week": 1, "run_hours": 1e-9},
     "quality": {"metric": "any", "goal": "maximize", "margin": 1},
 }
-# Files, inputs and candidates are what this section says; nothing stands in for it.
-LEADING = "training"
 # Candidates differ from a framework, so without it nothing is said of them.
 _TOGETHER = {"framework": "candidates"}
 _INNER = re.compile(r"[.\[]")
@@ -140,7 +139,7 @@ def errors_elsewhere(
     """
     behind: list[InvalidInputError] = []
     wrong = _sections(errors)
-    while isinstance(document, Mapping) and LEADING not in wrong:
+    while isinstance(document, Mapping):
         sound = {key: value for key, value in document.items() if str(key) not in wrong}
         stand_ins = {key: value for key, value in STAND_INS.items() if key in wrong}
         try:
@@ -179,11 +178,9 @@ class WorkloadFile:
     @property
     def origin(self) -> str:
         """The file from its project folder: the same wherever the project is checked out."""
-        path = self.path.resolve()
-        for folder in path.parents[:2]:
-            if folder / self.workload.training.source_dir == self.source_dir:
-                return path.relative_to(folder).as_posix()
-        return path.name
+        path, named = self.path.resolve(), self.workload.training.source_dir
+        project = next(one for one in path.parents if one / named == self.source_dir)
+        return path.relative_to(project).as_posix()
 
 
 def read_workload(

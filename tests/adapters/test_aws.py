@@ -142,7 +142,8 @@ def test_folders_are_the_names_below_a_prefix_over_all_pages(aws: None) -> None:
     store.put("production/x/y.json", b"{}")
 
     assert names == list(store.folders("workloads/"))
-    assert [] == list(store.folders("nothing/"))
+    assert [] == list(store.folders("nothing/")) == list(store.keys("nothing/"))
+    assert ["production/x/y.json"] == list(store.keys("production/"))
 
 
 def test_the_topic_gives_each_kind_of_subscriber_its_own_words_and_owners_their_own(
@@ -215,6 +216,7 @@ def test_any_other_error_of_the_bucket_is_raised() -> None:
 
 def test_as_many_connections_are_kept_as_requests_are_under_way() -> None:
     assert 32 == AT_ONCE == CONNECTIONS
+    assert 4 == stores.AT_ONCE
 
 
 def test_the_table_is_read_as_it_is_and_an_entry_is_written_in_one_form() -> None:

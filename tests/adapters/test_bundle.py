@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import os
 import tarfile
@@ -20,7 +21,7 @@ from tests.fakes import MemoryStore
 def source(folder: Path) -> Path:
     (folder / "src" / "package" / "__pycache__").mkdir(parents=True)
     (folder / "src" / ".hidden").mkdir()
-    for name in ("train.py", "package/model.py"):
+    for name in ("train.py", "package/modèle.py"):
         (folder / "src" / name).write_text(name)
     for name in (".env", ".hidden/x.py", "package/__pycache__/x.py", "old.pyc", "old.pyo"):
         (folder / "src" / name).write_text("must not travel")
@@ -37,13 +38,14 @@ def entries(body: bytes) -> list[tarfile.TarInfo]:
 def test_it_holds_the_sources_and_the_recorder_and_nothing_else(tmp_path: Path) -> None:
     folder = source(tmp_path)
     (folder / "train.py").chmod(0o700)
-    (folder / "package" / "model.py").chmod(0o640)
+    (folder / "package" / "modèle.py").chmod(0o611)  # not its owner's to execute
     bundle = make_bundle(folder, runtime=tmp_path / "runtime")
 
     assert [0o644, 0o644, 0o755] == [entry.mode for entry in entries(bundle.body)]
-    expected = ["compilegate_runtime/recorder.py", "package/model.py", "train.py"]
+    expected = ["compilegate_runtime/recorder.py", "package/modèle.py", "train.py"]
     assert expected == [entry.name for entry in entries(bundle.body)]
     assert tuple(expected) == bundle.names
+    assert b"PaxHeader" not in gzip.decompress(bundle.body)
 
 
 def test_a_missing_recorder_is_reported(tmp_path: Path) -> None:
@@ -110,13 +112,17 @@ def test_workload_files_and_reports_in_the_folder_are_no_code(tmp_path: Path) ->
     alone = make_bundle(folder, runtime=tmp_path / "runtime")
     (folder / "compilegate-reports" / "job-1").mkdir(parents=True)
     (folder / "compilegate-reports" / "job-1" / "report.html").write_text("a report")
-    (folder / "job.yaml").write_text(write_project(tmp_path / "team").read_text())
+    keys = ("schema", "framework", "training", "schedule", "quality")
+    for name in ("job.yaml", "job.yml"):
+        (folder / name).write_text("".join(f"{key}: 1\n" for key in keys))
     beside = make_bundle(folder, runtime=tmp_path / "runtime")
-    (folder / "settings.yaml").write_text("schema: 1\ntraining:\n  steps: 3\nquality: high\n")
+    settings = {f"without-{key}.yaml" for key in keys}
+    for name in settings:
+        (folder / name).write_text("".join(f"{key}: 1\n" for key in keys if key not in name))
     with_settings = make_bundle(folder, runtime=tmp_path / "runtime")
 
     assert alone == beside
-    assert {"settings.yaml"} == set(with_settings.names) - set(alone.names)
+    assert settings == set(with_settings.names) - set(alone.names)
 
 
 def test_times_owners_and_order_of_writing_do_not_change_it(tmp_path: Path) -> None:

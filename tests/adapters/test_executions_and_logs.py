@@ -77,9 +77,11 @@ def test_an_execution_says_how_it_ended(aws, described, expected):
     stop = {"executionArn": EXECUTION, "error": "Stopped", "cause": "by hand"}
     with Stubber(client) as stub:
         stub.add_response("describe_execution", answer, {"executionArn": EXECUTION})
+        stub.add_response("describe_execution", answer, {"executionArn": EXECUTION})
         stub.add_response("stop_execution", {"stopDate": moment}, stop)
         executions = StepFunctionsExecutions(client, MACHINE)
         state = executions.describe(EXECUTION)
+        assert {} == executions.input_of(EXECUTION)  # an input may be left out
         executions.stop(EXECUTION, "by hand")
 
     assert expected == (state.status, state.error, state.cause, state.output)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import boto3
@@ -47,26 +47,32 @@ def test_roles_that_are_provided_are_left_alone() -> None:
     IamJobRoles(None, Settings("prod", "us-east-1", provided)).ensure("bert-docs")  # no call
 
 
-class Full:
-    """IAM of an account without room for another role until one is deleted; ``idle`` are days."""
+class Ago(int):
+    """A time so many days before any other."""
 
-    def __init__(self, iam: Any, idle: dict[str, int]) -> None:
-        self._iam, self._idle, self.deleted = iam, idle, list[str]()
+    def __rsub__(self, now: datetime) -> timedelta:
+        return timedelta(days=self)
+
+
+class Full:
+    """IAM of an account that refuses another role until one is deleted; ``idle`` are days."""
+
+    def __init__(self, iam: Any, idle: dict[str, int], code: str = "LimitExceeded") -> None:
+        self._iam, self._idle, self.code, self.deleted = iam, idle, code, list[str]()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._iam, name)
 
     def create_role(self, **request: Any) -> Any:
         if not self.deleted:
-            raise ClientError({"Error": {"Code": "LimitExceeded", "Message": ""}}, "CreateRole")
+            raise ClientError({"Error": {"Code": self.code, "Message": ""}}, "CreateRole")
         return self._iam.create_role(**request)
 
     def get_role(self, RoleName: str) -> Any:  # noqa: N803 - as boto3 has it
         answer = self._iam.get_role(RoleName=RoleName)
         days = self._idle.get(RoleName.removeprefix("prod-us-east-1-"))
         if days is not None:
-            used = datetime.now(UTC) - timedelta(days=days)
-            answer["Role"]["RoleLastUsed"] = {"LastUsedDate": used}
+            answer["Role"]["RoleLastUsed"] = {"LastUsedDate": Ago(days)}
         return answer
 
     def delete_role(self, **request: Any) -> None:
@@ -75,27 +81,32 @@ class Full:
 
 
 @pytest.mark.parametrize(
-    ("idle", "deleted"),
-    [({"a": 2, "b": 31, "c": 29}, ["prod-us-east-1-b"]), ({"a": 2, "b": 29}, [])],
+    ("code", "idle", "deleted"),
+    [
+        ("LimitExceeded", {"a": 30, "b": 31, "c": 29}, ["prod-us-east-1-b"]),
+        ("LimitExceeded", {"a": 2, "b": 30}, []),
+        ("AccessDenied", {"a": 31}, []),
+    ],
 )
 def test_an_idle_role_makes_room_where_the_quota_is_used_up(
-    iam: Any, idle: dict[str, int], deleted: list[str]
+    iam: Any, code: str, idle: dict[str, int], deleted: list[str]
 ) -> None:
     arn = policy(iam)
     for workload in idle:
         roles(iam, arn).ensure(workload)
     foreign = [
-        ("prod-us-east-1-x", "/"), ("test-us-east-1-x", "/compilegate/"),
-        ("prod-us-east-1-0", "/compilegate/"),  # of the deployment's form, made by somebody else
+        ("prod-us-east-1-x", "/", "prod"), ("prod-eu-west-1-x", "/compilegate/", "prod"),
+        ("prod-us-east-1-0", "/compilegate/", "test"),  # of the deployment's form, another's
     ]  # fmt: skip
-    for name, path in foreign:
-        iam.create_role(RoleName=name, Path=path, AssumeRolePolicyDocument=POLICY)
-    full = Full(iam, {**idle, "x": 400, "test-us-east-1-x": 400, "0": 400})
+    for name, path, stage in foreign:
+        tags = [{"Key": "compilegate-deployment", "Value": stage}]
+        iam.create_role(RoleName=name, Path=path, AssumeRolePolicyDocument=POLICY, Tags=tags)
+    full = Full(iam, {**idle, "x": 400, "prod-eu-west-1-x": 400, "0": 400}, code)
     if deleted:
         roles(full, arn).ensure("bert-docs")
         assert_bounded(iam, arn)
     else:
-        with pytest.raises(ClientError, match="LimitExceeded"):
+        with pytest.raises(ClientError, match=code):
             roles(full, arn).ensure("bert-docs")
 
     assert deleted == full.deleted
@@ -146,7 +157,7 @@ def test_a_role_that_was_made_for_something_else_is_refused(
 
 def test_a_role_follows_the_deployments_path_prefix_boundary_and_tags(iam: Any) -> None:
     jobs, boundary = policy(iam), policy(iam, "boundary")
-    names = f"arn:aws:iam::{ACCOUNT}:role/ml/team/x-prod-us-east-1-"
+    names = f"arn:aws:iam::{ACCOUNT}:role/ml:role/team/x-prod-us-east-1-"
     settings = Settings(
         "prod", "us-east-1", names, job_policy=jobs, job_boundary=boundary,
         tags={"cost-centre": "1", "compilegate-workload": "victim", "Application": "risk"},

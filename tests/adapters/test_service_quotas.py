@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import boto3
 import pytest
 from botocore.exceptions import ClientError
 
-from compilegate.adapters import stores
+from compilegate.adapters import sagemaker, stores
 from compilegate.adapters.sagemaker import LISTING_SECONDS, MOST_SECONDS, PAGE_SIZE, ServiceQuotas
 from compilegate.facts import quota_codes
 
@@ -141,11 +142,12 @@ def test_a_failure_leaves_them_unknown_and_each_way_is_tried_once(
 def test_a_slow_listing_is_cut_off_and_what_it_has_not_reached_is_unknown(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    clock = Clock(seconds_a_look=15.0)
-    quotas = ServiceQuotas(Account(listed=LISTED), dict, seconds=clock)
+    clock, large = Clock(seconds_a_look=20.0), "ml.p4d.24xlarge"
+    listed = {XLARGE: 4.0, SPOT: 3.0, f"{large} for training job usage": 2.0}
+    asked = (("ml.g5.xlarge", False), ("ml.g5.xlarge", True), (large, False))
+    quotas = ServiceQuotas(Account(listed=listed), dict, seconds=clock)
 
-    assert 4 == quotas.training_instances("ml.g5.xlarge", spot=False)
-    assert quotas.training_instances("ml.p4d.24xlarge", spot=False) is None
+    assert [4, 3, None] == [quotas.training_instances(kind, spot=spot) for kind, spot in asked]
     assert "cut off" in caplog.text
 
 
@@ -179,8 +181,8 @@ def test_every_code_on_file_is_one_quotas_alone() -> None:
 
 
 def test_the_figures_that_these_tests_go_by() -> None:
-    assert (20, 100) == (MOST_SECONDS, PAGE_SIZE)
-    assert 60 == LISTING_SECONDS
+    assert (20, 60, 100) == (MOST_SECONDS, LISTING_SECONDS, PAGE_SIZE)
+    assert (8, 300, timedelta(30)) == (sagemaker.AT_ONCE, sagemaker.LOOKED_AT, sagemaker.IDLE)
 
 
 def test_a_warm_function_sees_a_quota_that_has_changed() -> None:
@@ -192,6 +194,11 @@ def test_a_warm_function_sees_a_quota_that_has_changed() -> None:
 
     before = read()
     account.applied["L-1"], account.listed[SPOT] = (XLARGE, 8.0), 8.0
-    clock.now += LISTING_SECONDS + 1
+    clock.now += LISTING_SECONDS
+    at_the_minute = read()
+    clock.now += 1
+    assert ([1, 1], [8, 1], [8, 8]) == (before, at_the_minute, read())
 
-    assert ([1, 1], [8, 8]) == (before, read())
+    for account.failure, expected in ((refusal("Down"), [None, None]), (None, [8, 8])):
+        clock.now += LISTING_SECONDS + 1
+        assert expected == read()

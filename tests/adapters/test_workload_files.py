@@ -32,9 +32,9 @@ CASES: dict[str, tuple[tuple[tuple[str, str], ...], dict[str, tuple[str, ...]]]]
         {"schedule.run_hours": ("is missing", "add `run_hours:` with a value")},
     ),
     "a version that YAML reads as a number": (
-        (('"2.13.0"', "2.1"),),
+        (('"2.13.0"', "2.10"),),
         {"framework.version": (
-            "must be text", "(got 2.1), line 5", 'put it in quotes: version: "…"',
+            "must be text", "(got 2.10), line 5", 'put it in quotes: version: "…"',
         )},
     ),
     "a launcher whose script is not there": (
@@ -68,7 +68,8 @@ CASES: dict[str, tuple[tuple[tuple[str, str], ...], dict[str, tuple[str, ...]]]]
     ),
     "values and the source folder": (
         (("goal: maximize", "goal: max"), ("run_hours: 6.0", "run_hours: 200"),
-         ("source_dir: training", "source_dir: nosuch")),
+         ("source_dir: training", "source_dir: nosuch"),
+         ("max_runtime_hours: 12", "max_runtime_hours: 0.5")),
         {"quality.goal": (), "schedule.run_hours": (), "training.source_dir": ()},
     ),
     "a version and an input": (
@@ -144,6 +145,8 @@ def test_the_same_name_with_the_other_suffix_is_suggested(tmp_path: Path) -> Non
 
     assert f"Fix: name {tmp_path / 'job.yml'}" in str(errors(tmp_path / "job.yaml")[0])
     assert "job.yml" not in str(errors(tmp_path / "other.yaml")[0])
+    (tmp_path / "job.yaml").mkdir()
+    assert "is a folder" == errors(tmp_path / "job.yaml")[0].problem
 
 
 @pytest.mark.parametrize(("name", "content", "message"), NO_FILES)

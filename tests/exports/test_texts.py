@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 from xml.etree import ElementTree
 
 import pytest
 
 from compilegate.domain.codec import write
+from compilegate.domain.decision import Verdict
+from compilegate.report.trial_report import ReportInput
 from compilegate.usecases.reports import read_trial_report
 from compilegate_exports.arm_runs import arm_runs
 from compilegate_exports.junit import junit
 from compilegate_exports.openmetrics import openmetrics
-from tests.decision_builder import arm_figures
+from tests.decision_builder import arm_figures, saving, speedup
 from tests.exports.example import AT, TRIAL, report
 from tests.report import samples
 
 ARMS = [write(arm_figures(name=name)) for name in ("baseline", "compile", "compile-b48")]
 REASON = {"code": "too_slow", "arm": "compile", "message": "compile: 0.9x"}
+QUALITY = report().source["decision"]["quality"]
+# Twice as fast, better by a quarter, a dollar a run: unlike the example's own figures.
+COMPARED = {
+    "speedup": speedup(2.0),
+    "quality": {**QUALITY, "estimate": 0.25, "interval": [0.125, 0.5]},
+    "saving": {**saving(1.0), "interval_usd_per_year": [26.0, 104.0]},
+}  # fmt: skip
 
 
 def suite(**changes: Any) -> ElementTree.Element:
@@ -64,6 +74,28 @@ def test_of_several_candidates_each_is_a_test_case(
     parsed = suite(verdict=verdict, candidate=candidate, arms=ARMS, reasons=[REASON])
 
     assert expected == outcomes(parsed)
+    times = [case.attrib["time"] for case in parsed.findall("testcase")]
+    assert ["48045.000", "0.000"] == times  # the second one has no full run
+
+
+@pytest.mark.parametrize(
+    ("trial", "outcome"),
+    [
+        (samples.ineligible(), "skipped"), (samples.failed(), "error"),
+        (report(arms=[]).source, "passed"),
+    ],
+)  # fmt: skip
+def test_without_figures_a_trials_candidates_are_those_of_its_other_records(
+    trial: ReportInput, outcome: str
+) -> None:
+    read = read_trial_report(trial)
+    parsed = ElementTree.fromstring(junit(read, trial=TRIAL, at=AT).encode())
+
+    assert {"compile": outcome} == outcomes(parsed)
+    named = {one.attrib["name"]: one.attrib["value"] for one in parsed.iter("property")}
+    assert ("compile" if outcome == "passed" else "", TRIAL, str(read.verdict)) == (
+        named["candidate"], named["trial"], named["verdict"],
+    )  # fmt: skip
 
 
 def test_a_failure_says_why_and_another_candidates_does_not() -> None:
@@ -74,7 +106,9 @@ def test_a_failure_says_why_and_another_candidates_does_not() -> None:
     assert second is not None
     assert "compile: 0.9x" in str(first.text)
     assert "compile: 0.9x" not in str(second.text)
-    assert "stay_off" == first.attrib["type"]
+    verdict, *reasons = str(first.text).splitlines()
+    assert ("stay_off", verdict) == (first.attrib["type"], first.attrib["message"])
+    assert ["compile: 0.9x"] == reasons
 
 
 def test_it_has_what_ants_schema_asks_for_in_its_order() -> None:
@@ -96,17 +130,54 @@ def test_text_that_xml_cannot_hold_is_replaced() -> None:
     assert "<b> &" in str(parsed.findtext("system-out"))
 
 
-def test_openmetrics_has_every_figure_of_the_decision_and_ends() -> None:
-    text = openmetrics(report(), trial=TRIAL, at=AT)
+def bounds(**values: float) -> dict[str, float]:
+    return {f'arm="b48",bound="{end}"': value for end, value in values.items()}
 
-    assert text.endswith("\n# EOF\n")
-    for line in (
-        'compilegate_verdict{workload="bert-docs",compilegate_verdict="promote"} 1.0',
-        'compilegate_verdict{workload="bert-docs",compilegate_verdict="stay_off"} 0.0',
-        'compilegate_quality_margin{workload="bert-docs",arm="compile",bound="estimate"} 0.005',
-        'compilegate_decision_timestamp_seconds{workload="bert-docs"} 1790000000.0',
-    ):
-        assert line in text.splitlines()
+
+def test_openmetrics_has_every_figure_of_the_decision_and_ends() -> None:
+    arms = [
+        arm_figures(name="b48", samples_per_second=8.0, compile_seconds_warm=2.5, runs=3),
+        arm_figures(name="b96", usd_per_run=7.0, metric_mean=0.5, runs=5, failed_runs=1),
+    ]
+    trial = report(candidate="b48", arms=[write(one) for one in arms], **COMPARED)
+    families: dict[tuple[str, str], dict[str, float]] = {
+        ("decision_timestamp_seconds", "seconds"): {"": 1.79e9},
+        ("speedup_ratio", "ratio"): bounds(estimate=2.0, low=1.9, high=2.1),
+        ("quality_difference", ""): bounds(estimate=0.25, low=0.125, high=0.5),
+        ("quality_margin", ""): bounds(estimate=0.005),
+        ("saving_usd_per_year", ""): bounds(estimate=52.0, low=26.0, high=104.0),
+        ("arm_samples_per_second", ""): {'arm="b48"': 8.0},
+        ("arm_compile_seconds", "seconds"): {'arm="b48"': 2.5},
+        # Of the candidate the baseline's $100 less the saving of $1.
+        ("arm_run_usd", "usd"): {'arm="b48"': 99.0, 'arm="b96"': 7.0},
+        ("arm_metric", ""): {'arm="b96"': 0.5},
+        ("arm_full_runs", ""): {'arm="b48"': 3.0, 'arm="b96"': 5.0},
+        ("arm_failed_runs", ""): {'arm="b48"': 0.0, 'arm="b96"': 1.0},
+    }
+    expected = []
+    for (name, unit), figures in families.items():
+        expected.append(f"# TYPE compilegate_{name} gauge")
+        expected += [f"# UNIT compilegate_{name} {unit}"] if unit else []
+        for labels, value in figures.items():
+            own = f'workload="bert-docs"{"," * bool(labels)}{labels}'
+            expected.append(f"compilegate_{name}{{{own}}} {value}")
+
+    lines = openmetrics(trial, trial=TRIAL, at=AT).split("\n")
+    shown = [line for line in lines if "HELP" not in line and "verdict" not in line]
+    assert ["# TYPE compilegate_decision info", *expected, "# EOF", ""] == shown
+    (info,) = (line for line in lines if line.startswith("compilegate_decision_info{"))
+    assert info.endswith(f'judge_version="{trial.judged.judge_version}"}} 1.0')
+    state = 'compilegate_verdict{workload="bert-docs",compilegate_verdict="'
+    assert {f'{state}{one}"}} {float(one == "promote")}' for one in Verdict} <= {*lines}
+
+
+@pytest.mark.parametrize(
+    ("changes", "left_out"), [({"candidate": None}, "bound"), ({"verdict": "stay_off"}, "year")]
+)
+def test_without_a_candidate_there_is_no_comparison_and_of_one_that_is_off_no_saving(
+    changes: dict[str, Any], left_out: str
+) -> None:
+    assert left_out not in openmetrics(report(**changes), trial=TRIAL, at=AT)
 
 
 def test_what_is_unknown_has_no_sample() -> None:
@@ -127,16 +198,87 @@ def test_labels_are_escaped() -> None:
 
 
 def test_runs_have_parameters_figures_curves_and_the_verdict() -> None:
-    baseline, candidate = arm_runs(report(), trial=TRIAL, at=AT)
+    arms = [
+        arm_figures(name="baseline", samples_per_second=2.0,
+                    samples_per_second_interval=(1.0, 4.0), runs=2),
+        arm_figures(name="compile", metric_mean=0.5, runs=3, failed_runs=1),
+    ]  # fmt: skip
+    reasons = [{**REASON, "arm": arm, "message": f"of {arm}"} for arm in (None, "compile", "b48")]
+    trial = report(arms=[write(one) for one in arms], reasons=reasons, **COMPARED)
+    baseline, candidate = arm_runs(trial, trial=TRIAL, at=AT)
 
-    assert ("baseline", "compile") == (baseline.arm, candidate.arm)
+    assert (f"{TRIAL}-baseline", f"{TRIAL}-compile") == (baseline.name, candidate.name)
     assert {"compiler": "torch_compile"} == candidate.params
-    assert ("promote", "candidate") == (
-        candidate.tags["compilegate.verdict"], candidate.tags["compilegate.role"],
+    tags = {
+        "workload": "bert-docs", "trial": TRIAL, "arm": "compile", "role": "candidate",
+        "verdict": "promote", "candidate": "compile", "reasons": "of None; of compile",
+        "decision_id": trial.judged.decision_id, "judge_version": trial.judged.judge_version,
+    }  # fmt: skip
+    assert {f"compilegate.{name}": text for name, text in tags.items()} == candidate.tags
+    assert ("baseline", "of None") == (
+        baseline.tags["compilegate.role"], baseline.tags["compilegate.reasons"],
     )  # fmt: skip
-    assert [(0, 0.9131), (2, 0.9124), (4, 0.9138)] == candidate.series["full_runs/eval_accuracy"]
-    assert {"speedup", "speedup_low", "speedup_high"} <= candidate.figures.keys()
-    assert not {"speedup", "saving_usd_per_year"} & baseline.figures.keys()
+    series = dict(candidate.series)
+    # Steps of 256 samples, of 0.3 s in each block.
+    speed = [(block, pytest.approx(256 / 0.3, rel=0.02)) for block in range(3)]
+    assert speed == series.pop("speed/samples_per_second")
+    assert {
+        "full_runs/eval_accuracy": [(0, 0.9131), (2, 0.9124), (4, 0.9138)],
+        "full_runs/wall_seconds": [(0, 15880.0), (2, 16108.0), (4, 16057.0)],
+    } == series
+    throughput = {f"samples_per_second{end}": n for end, n in (("", 2), ("_low", 1), ("_high", 4))}
+    # A steady step of the blocks as the report has it, in seconds.
+    steps = [dict(one.figures) for one in (baseline, candidate)]
+    assert [0.41, 0.3] == [round(one.pop("step_seconds_median"), 2) for one in steps]
+    assert [
+        {**throughput, "runs": 2, "failed_runs": 0},
+        {"metric_mean": 0.5, "runs": 3, "failed_runs": 1, "usd_per_run": 99, "speedup": 2,
+         "speedup_low": 1.9, "speedup_high": 2.1, "quality_difference": 0.25,
+         "quality_difference_low": 0.125, "quality_difference_high": 0.5,
+         "saving_usd_per_year": 52},
+    ] == steps  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("changes", "left_out"),
+    [
+        ({"saving": None}, "saving"), ({"verdict": "stay_off"}, "saving"),
+        ({"quality": None}, "quality"), ({"speedup": None}, "speedup"),
+    ],
+)  # fmt: skip
+def test_what_was_not_compared_or_may_not_be_named_is_no_figure(
+    changes: dict[str, Any], left_out: str
+) -> None:
+    _, candidate = arm_runs(report(**{**COMPARED, **changes}), trial=TRIAL, at=AT)
+
+    compared = {name.partition("_")[0] for name in candidate.figures}
+    assert {"speedup", "quality", "saving"} - compared == {left_out}
+
+
+def test_nothing_measured_is_no_run_and_a_planned_arm_has_its_settings() -> None:
+    assert [] == arm_runs(read_trial_report(samples.ineligible()), trial=TRIAL, at=AT)
+    undecided, _ = arm_runs(report(arms=[], candidate=None), trial=TRIAL, at=AT)
+    assert ({}, False) == (undecided.figures, "compilegate.candidate" in undecided.tags)
+    trial = read_trial_report(samples.promote())
+    assert trial.plan is not None
+    settings = {
+        "compiler": "torch_compile", "compile_mode": "default", "instance_type": "ml.g5.2xlarge",
+        "instance_count": 2, "precision": "bf16", "batch_size": 8, "learning_rate": 0.25,
+        "distribution": "ddp",
+    }  # fmt: skip
+    arms = tuple(replace(one, **settings) if one.name != "compile" else one
+                 for one in trial.plan.arms)  # fmt: skip
+    runs = arm_runs(replace(trial, plan=replace(trial.plan, arms=arms)), trial=TRIAL, at=AT)
+
+    params = {run.arm: run.params for run in runs}
+    # The batch of its overrides wins.
+    assert {**{name: str(value) for name, value in settings.items()}, "batch_size": "48"} == params[
+        "compile-b48"
+    ]
+    assert ("8", "16", None) == (
+        params["baseline"]["batch_size"], params["compile"]["batch_size"],
+        params["compile"].get("compile_mode"),
+    )  # fmt: skip
 
 
 def test_a_full_runs_loss_is_a_series_by_step() -> None:

@@ -36,6 +36,8 @@ def page(*months, **more):
 def test_csv_has_a_row_for_each_workload_in_micro_dollars_and_in_dollars():
     made = document(("b", "ml", BUSY), ("a", None, MonthFigures(saved=Estimate(1, -7))))
     none, busy = csv.DictReader(io.StringIO(statement_csv(made)))
+    (header,) = statement_csv(document()).splitlines()  # of a month without any
+    assert [*none] == header.split(",")
 
     assert {
         "month": "2026-11", "state": "final", "workload": "b", "owner": "ml", "entries": "46",
@@ -147,7 +149,9 @@ def test_of_many_workloads_the_page_has_those_of_the_largest_amounts():
     listed = [cells[0] for _, cells in Cells(html).rows if cells[0].startswith("w")]
 
     assert (["w519", "w518"], 500) == (listed[:2], len(listed))
-    assert "20 workloads more" in html
+    assert re.search(r"\b20 workloads more", html)
+    html = page(("a", "o", MonthFigures(unread=1)), ("b", "o", MonthFigures(decided=Amount(1, 1))))
+    assert ["b", "a"] == [cells[0] for _, cells in Cells(html).rows if cells[0] in "ab"]
 
 
 def test_hostile_words_are_shown_and_never_run():

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from compilegate.domain.errors import InvalidInputError
-from compilegate.domain.fleet.month import month_of
+from compilegate.domain.fleet.month import Month, MonthFigures, month_of
 from compilegate.domain.fleet.row import Row
 from compilegate.domain.records.production import RegistrationChange
 from compilegate.ports import Ledger, Services
@@ -79,13 +79,16 @@ def test_what_is_kept_is_not_read_again_and_what_is_damaged_or_newer_is(cloud: S
     kind = "month#2026-11"
     texts.put(kind, "zads", "{", "")
     texts.put(kind, "gone", '{"schema": 99}', "")
+    cloud.fleet.put(Row("idle", owner="ml", read_at=NOVEMBER + 5), "")  # before it had a month
     raw.read.clear()
     raw.wholes.clear()
     made = statement("2026-11", cloud)
 
-    assert {"gone", "idle", "ledger", "zads"} == set(raw.read)
+    assert {"gone", "ledger", "zads"} == set(raw.read)
     assert [] == raw.wholes
-    assert {"gone", "idle", "kept", "ledger", "zads"} == {one.workload for one in made.months}
+    months = {one.workload: one for one in made.months}
+    assert {"gone", "idle", "kept", "ledger", "zads"} == months.keys()
+    assert Month("idle", "2026-11", "ml", NOVEMBER + 5, MonthFigures()) == months["idle"]
 
 
 def test_what_cannot_be_read_is_named_to_every_owner(cloud: Services) -> None:

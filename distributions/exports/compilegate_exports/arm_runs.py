@@ -82,7 +82,7 @@ def _tags(report: TrialReport, trial: str, arm: str) -> dict[str, str]:
 def _figures(report: TrialReport, arm: str, figures: Document) -> dict[str, float]:
     """The figures of the arm; of the candidate decided on also its comparison."""
     values: dict[str, Any] = {name: value for name, value in figures.items() if name != "name"}
-    if arm == report.candidate and report.decision is not None:
+    if arm == report.candidate:
         judged = report.judged
         for what, compared in (
             ("speedup", judged.speedup),

@@ -86,8 +86,8 @@ def _of_the_decision(report: TrialReport, trial: str, at: int) -> Iterator[Famil
 
 
 def _of_the_candidate(report: TrialReport) -> Iterator[Family]:
-    decision = report.decision
-    if decision is None or report.candidate is None:
+    decision = report.judged
+    if report.candidate is None:
         return
     of = {"workload": report.workload, "arm": report.candidate}
     for name, unit, about, figures, key, ends in (
