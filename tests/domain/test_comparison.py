@@ -11,9 +11,16 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from compilegate.domain.arithmetic import squares
-from compilegate.domain.judging.comparison import Comparison, Samples, compare
+from compilegate.domain.judging.comparison import (
+    Comparison,
+    Samples,
+    compare,
+    replicates,
+    samples_of,
+)
 from compilegate.domain.judging.drift import CONFLICT, KAPPA, allowed_drift, history_weight
-from tests.domain.evidence_builder import sample
+from compilegate.domain.judging.evidence_file import read_evidence
+from tests.domain.evidence_builder import document, runs, sample
 
 CALM, WILD = [0.70, 0.72, 0.69], [0.60, 0.80, 0.70]
 values = st.lists(st.floats(-1, 1).map(lambda x: round(x, 6)), min_size=2, max_size=12)
@@ -181,3 +188,29 @@ def test_one_candidate_run_borrows_its_spread():
 
     assert (2, 1) == (comparison.df, comparison.runs)
     assert pytest.approx(math.sqrt(squares(CALM) / 2)) == comparison.spread
+
+
+def test_runs_of_the_same_weeks_are_compared_and_earlier_ones_are_history():
+    """Of a loss: the last baseline run before the candidate's first, and all since."""
+    doc = document(metrics={"baseline": [1.0, 2.0, 3.0, 4.0, 5.0], "compile": [6.0, 7.0]})
+    doc["quality"]["history"] = [9.0]
+    for name, orders in (("baseline", (0, 1, 2, 4, 6)), ("compile", (3, 4))):
+        for run, order in zip(runs(doc, name), orders, strict=True):
+            run["order"] = order
+    evidence = read_evidence(doc)
+    mine = evidence.candidates[0]
+    before = samples_of(replace(mine, quality=()), evidence)
+
+    assert samples_of(mine, evidence) == Samples(
+        [-6.0, -7.0], [-3.0, -4.0, -5.0], [-9.0, -1.0, -2.0], (0, 1, 2)
+    )
+    assert before == Samples([], [-5.0], [-9.0, -1.0, -2.0, -3.0, -4.0], (0,))
+
+
+def test_a_seed_counts_once_on_the_same_data_where_it_is_recorded():
+    run = read_evidence(document(metrics={"compile": [1.0]})).candidates[0].quality[0]
+    draws = ((1, "d"), (1, "d"), (None, "d"), (None, "d"), (1, "e"), (2, "d"))
+    made = [replace(run, seed=seed, record={"fingerprint": {"data_sha256": data}})
+            for seed, data in draws]  # fmt: skip
+
+    assert [made[place] for place in (0, 2, 3, 4, 5)] == replicates(made)

@@ -1,7 +1,4 @@
-"""The equivalence check: what it proves of an arm, and what follows for the level of its quality.
-
-Without a table of faults, the older rule rejects or warns before full runs; it never promotes.
-"""
+"""The equivalence check: what it proves of an arm, and the level that its quality then has."""
 
 from __future__ import annotations
 
@@ -18,14 +15,15 @@ from compilegate.domain.codec import write
 from compilegate.domain.decision import Decision, FurthestApart, Verdict
 from compilegate.domain.errors import InvalidEvidenceError
 from compilegate.domain.faults import FaultClass
-from compilegate.domain.judging.checks import Unseen, read_check, read_older
+from compilegate.domain.judging.checks import Unseen, read_check
 from compilegate.domain.judging.comparison import Samples
 from compilegate.domain.judging.design import Design
 from compilegate.domain.judging.equivalence import (
+    EquivalenceFinding,
     State,
+    closed_to,
     equivalence_of,
     least_rho,
-    medians_of,
     rho_of,
     upper_bound,
 )
@@ -131,6 +129,7 @@ def test_the_bound_is_that_of_clopper_and_pearson(faults, data):
 
 def test_no_fault_tried_is_no_bound():
     assert [upper_bound(0, 0), upper_bound(3, 3)] == [1.0, 1.0]
+    assert 1.0 == EquivalenceFinding(State.PASSED, "").rho
     assert pytest.approx(1 - 0.05 ** (1 / 59), rel=1e-12) == upper_bound(0, 59)
 
 
@@ -289,14 +288,19 @@ def test_before_the_first_run_only_classes_of_the_jobs_device_count(planned, fau
 
 @pytest.mark.parametrize(
     ("planned", "state"),
-    [(None, State.PASSED), ("cpu", State.PASSED), ("cuda 9.0", State.UNEXAMINED)],
-)
+    [
+        (None, State.PASSED), ("cpu", State.PASSED), ("cpu x86_64", State.PASSED),
+        ("cpu arm64", State.UNEXAMINED), ("cuda 9.0", State.UNEXAMINED),
+    ],
+)  # fmt: skip
 def test_a_check_on_another_device_than_the_jobs_proves_nothing(planned, state):
     """As of a script that moves its model to the CPU at its end; one that fails fails anyway."""
-    table = TABLE | {"device": planned}
+    own: dict[str, Any] = {"class": CLASS | {"device": "cpu x86_64"}}
+    table = with_class(device="cpu x86_64") | {"device": planned}
 
-    assert state == proof(examined(FIRST, LAST, table=table)).state
-    failed = examined(FIRST, figures("last", HARMFUL), table=table)
+    passed = examined(figures(**own), figures("last", **own), table=table)
+    assert state == proof(passed).state
+    failed = examined(figures(**own), figures("last", HARMFUL, **own), table=table)
     assert "not_equivalent" in codes(judge(failed))
 
 
@@ -402,6 +406,26 @@ def test_an_arm_that_has_blocks_and_no_check_may_come_to_have_nothing():
     assert 1.0 == rho_of(evidence.candidates[0], evidence)
 
 
+@pytest.mark.parametrize("compiler", ["torch_compile", "torch_compile_strict"])
+def test_settings_of_the_compiler_are_its_change_and_no_other_one_is(compiler):
+    settings = ("compile_mode", "dynamic", "regions", "compile_optimizer")
+    changed = {"compiler": compiler, **dict.fromkeys(settings, "x")}
+
+    assert not closed_to(changed, Policy())
+    assert "batch_size, precision" in closed_to(
+        changed | {"precision": 1, "batch_size": 2}, Policy()
+    )
+
+
+@pytest.mark.parametrize(("keys", "why"), [({}, "no table"), (STRICT, "strict")])
+def test_without_a_table_nothing_is_examined(keys, why):
+    evidence = read_evidence(examined(FIRST, LAST, table=None, **keys))
+    seen = equivalence_of(evidence.candidates[0], evidence)
+
+    assert State.UNEXAMINED is seen.state
+    assert why in seen.reason
+
+
 @given(st.data())
 def test_a_worse_check_never_promotes_more(data):
     """Whatever metrics say: what is promoted after a worse check is promoted after a better one."""
@@ -444,101 +468,3 @@ def test_what_ends_an_arm_as_worse_keeps_its_own_level(rho, p_worse, ends):
 def test_a_broken_table_is_refused_by_its_field(place, value):
     with pytest.raises(InvalidEvidenceError, match=f"equivalence.{place}"):
         read_evidence(examined(FIRST, LAST, table=TABLE | {place: value}))
-
-
-FP32, BF16 = 1.2e-7, 7.8e-3
-
-
-def check(compiled: list[Any], eager: list[Any], epsilon: Any = FP32) -> dict[str, Any]:
-    errors = {"compiled": compiled, "eager": eager}
-    return {"checked": True, "steps": 4, "epsilon": epsilon, "gradient_error": errors}
-
-
-def decided(numerics: object, metrics: Any = None, key: str = "numerics") -> Any:
-    doc = document(metrics=metrics)
-    for run in runs(doc, stage="speed"):
-        run[key] = numerics
-    return judge(doc)
-
-
-def as_total(numerics: dict[str, Any]) -> dict[str, Any]:
-    """The same errors as a check of today records them."""
-    total = {**numerics["gradient_error"], "epsilon": numerics["epsilon"]}
-    other = {"compiled": [1e-6] * 4, "eager": [1e-6] * 4, "epsilon": FP32}
-    own, single = part("gradients", total=total), part("gradients", 1.0, "single", total=other)
-    return figures(parts=[part("buffers"), own, single])
-
-
-SOUND = check([2e-6] * 4, [1e-6] * 4)
-WRONG = check([0.4] * 4, [1e-6] * 4)
-
-
-@pytest.mark.parametrize(
-    ("numerics", "code"),
-    [
-        (SOUND, None),
-        # TF32 beside exact fp32: far less exact, and harmless.
-        (check([1e-3] * 4, [1e-6] * 4), "numerics_differ"),
-        (WRONG, "numerics_wrong"),
-        # bf16 in both arms is as inexact as it is.
-        (check([0.02] * 4, [0.015] * 4, BF16), None),
-        (check([0.3] * 4, [0.2] * 4, BF16), None),
-        # Eager that happens to be exact is no yardstick.
-        (check([3e-7] * 4, [0.0] * 4), None),
-        # One ill-conditioned batch decides nothing, what is wrong after the first step does.
-        (check([0.9, 2e-6, 2e-6, 2e-6], [1e-6] * 4), None),
-        (check([1e-6, 0.4, 0.5, 0.6], [1e-6] * 4), "numerics_wrong"),
-        (check([None] * 4, [1e-6] * 4), "numerics_wrong"),
-        # At the limits: a ratio of ten, a quarter of the length, fp8, three steps, a hundred.
-        (check([0.15625] * 4, [0.015625] * 4), "numerics_differ"),
-        (check([0.25] * 4, [0.015625] * 4), "numerics_wrong"),
-        (check([2.5] * 4, [0.01] * 4, 0.25), "numerics_wrong"),
-        (check([0.4] * 4, [0.0] * 4), "numerics_wrong"),
-        (check([0.4] * 3, [1e-6] * 3), "numerics_wrong"),
-        (check([0.4] * 100, [1e-6] * 100), "numerics_wrong"),
-    ],
-)
-def test_what_the_check_says_of_a_candidate(numerics, code):
-    for decision in (decided(numerics), decided(as_total(numerics), key="equivalence")):
-        assert {code} - {None} == codes(decision) & {"numerics_wrong", "numerics_differ"}
-        assert (code == "numerics_wrong") is (Verdict.STAY_OFF == decision.verdict)
-        assert (code == "numerics_wrong") is (decision.next is None)
-
-
-BROKEN = [
-    None, "x", {}, {"checked": False, "reason": "x"}, check([0.4] * 4, [None] * 4),
-    check([0.4] * 2, [1e-6] * 2), check([0.4] * 4, [1e-6] * 3), check([-1.0] * 4, [1e-6] * 4),
-    check([True] * 4, [1e-6] * 4), check([0.4] * 4, [1e-6] * 4, None),
-    check([0.4] * 4, [1e-6] * 4, 0), check([4.0] * 4, [1e-6] * 4, 0.26),
-    check([0.4] * 101, [1e-6] * 101), check(["a"] * 4, [1e-6] * 4),
-    {**WRONG, "gradient_error": [1]}, {**WRONG, "checked": False},
-    check([0.4] * 4, [None, 1e-6, 1e-6, 1e-6]), check([10**400] * 4, [1e-6] * 4),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("numerics", BROKEN, ids=range(len(BROKEN)))
-def test_a_check_that_was_not_made_or_is_broken_changes_nothing(numerics):
-    total = read_older(numerics)
-    assert total is None or medians_of(total) is None
-    assert judge(document()).reasons == decided(numerics).reasons
-
-
-NOT_FINITE = check([None] * 4, [1e-6] * 4)
-# Wrong at a ratio of 15, and far less exact at one of a thousand.
-INEXACT = check([0.3] * 4, [0.02] * 4), check([1e-3] * 4, [1e-6] * 4)
-
-
-@pytest.mark.parametrize("table", [None, TABLE | {"check": "f"}, TABLE])
-@pytest.mark.parametrize("pair", [(SOUND, NOT_FINITE), (NOT_FINITE, SOUND), INEXACT, INEXACT[::-1]])
-def test_the_worst_of_all_checks_decides_whatever_the_table_says(pair, table):
-    first, last = map(as_total, pair)
-    decision = judge(examined(first, {**last, "weights": "last"}, table=table))
-
-    assert (Verdict.STAY_OFF, "numerics_wrong") == (decision.verdict, decision.codes[0])
-
-
-def test_the_reason_has_both_errors():
-    texts = [decided(one).reasons[0].message for one in (WRONG, NOT_FINITE)]
-
-    assert ["0.4" in text for text in texts] == ["not a finite" not in text for text in texts]
-    assert all("1e-06" in text for text in texts)

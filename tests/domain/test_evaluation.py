@@ -17,24 +17,30 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from compilegate.domain.codec import write
-from compilegate.domain.decision import Decision, Verdict
+from compilegate.domain.decision import Decision, EvaluationSplit, LargerEvaluation, Verdict
 from compilegate.domain.errors import InvalidEvidenceError
 from compilegate.domain.judging.design import Design, runs_for_one_look
 from compilegate.domain.judging.evaluation import (
+    Evaluation,
     Finding,
+    Purchase,
     Split,
     df_over_chi_squared,
+    evaluation_of,
     median_variance,
+    split_of,
     tau_squared,
     weighed,
 )
 from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.judging.outcomes import BOUNDS, Outcomes, read_outcomes
-from tests.domain.evidence_builder import codes, full_runs, judge
+from compilegate.domain.judging.quality import QualityFinding, QualityOutcome
+from tests.domain.evidence_builder import arm, codes, full_runs, judge, runs
 from tests.domain.outcome_builder import SET, packed_bits, packed_losses, scored
 from tests.fuzzing import at_most
 
 ANOTHER = hashlib.sha256(b"another set").hexdigest()
+HISTORY, NAMES = [0.7, 0.702, 0.699, 0.701], ("baseline", "compile")
 
 
 def without_outcomes(evidence: dict[str, Any]) -> dict[str, Any]:
@@ -57,7 +63,9 @@ def advice(decision: Decision) -> dict[str, str]:
 
 
 def test_a_spread_that_comes_from_the_examples_is_bought_away():
-    decision = judge(scored(0.0005))
+    evidence = scored(0.0005)
+    evidence["quality"]["history"] = HISTORY
+    decision = judge(evidence)
     advised, said = evaluation(decision), advice(decision)["evaluation_limited"]
 
     assert advised["finding"] == "more_examples"
@@ -67,8 +75,88 @@ def test_a_spread_that_comes_from_the_examples_is_bought_away():
     best = next(one for one in advised["larger"] if one["examples"] == advised["best_examples"])
     assert best["runs"] <= advised["runs_needed"] / 2
     assert advised["runs_saved"] == advised["runs_needed"] - best["runs"]
-    assert advised["usd_saved"] > 0
     assert f"{advised['best_examples']:,} would need about {best['runs']} runs instead of" in said
+    today = math.hypot(advised["spread_of_training_expected"], advised["spread_of_evaluation"])
+    assert advised["runs_needed"] == runs_for_one_look(today / 0.01, history=4, level=0.05)
+    # Past runs were not scored on the larger set.
+    assert best["runs"] == runs_for_one_look(best["spread"] / 0.01, history=0, level=0.05)
+
+
+@pytest.mark.parametrize(
+    ("mode", "theirs", "ours", "each"),
+    [
+        ("shadow", 3.0, 2.0, 4.0), ("hybrid", 3.0, 2.0, 2.0), ("hybrid", 3.0, 9.0, 0.0),
+        ("shadow", 3.0, None, None), ("shadow", None, 2.0, None),
+    ],
+)  # fmt: skip
+def test_a_run_spared_is_worth_the_pair_or_what_production_saves_on_it(mode, theirs, ours, each):
+    """Runs of one hour and of half of it, at these prices of an hour."""
+    evidence = scored(0.0005)
+    evidence["policy"]["quality_runs"], evidence["usd_per_hour"] = mode, None
+    for name, price, seconds in (("baseline", theirs, 3600.0), ("compile", ours, 1800.0)):
+        arm(evidence, name)["usd_per_hour"] = price
+        for run in runs(evidence, name):
+            run["wall_seconds"] = seconds
+    seen = read_evidence(evidence)
+    found = evaluation_of(QualityFinding(QualityOutcome.MORE_RUNS, ""), seen.candidates[0], seen)
+
+    assert found.usd_saved == (None if each is None else pytest.approx(found.fewer_runs * each))
+    assert (", worth" in found.reasons[0].message) is bool(each)
+
+
+@pytest.mark.parametrize(
+    ("trial", "finding", "best", "said"),
+    [
+        # Half of the runs is enough.
+        ((3, 0.0005, 0.01), Finding.MORE_EXAMPLES, 16000, ["evaluation_limited"]),
+        ((3, 0.012, 0.005), Finding.NOT_EXAMPLES, None, ["evaluation_sufficient"]),
+        ((3, 0.012, 0.01), Finding.UNCLEAR, None, []),  # training is the larger part
+        ((8, 0.008, 0.005), Finding.NOT_EXAMPLES, None, []),  # the examples are
+    ],
+)
+def test_an_open_proof_is_advised_where_it_is_clear_what_helps(trial, finding, best, said):
+    of_runs, training_sd, margin = trial
+    seen = read_evidence(scored(training_sd, runs=of_runs, margin=margin))
+    found = {
+        outcome: evaluation_of(QualityFinding(outcome, ""), seen.candidates[0], seen)
+        for outcome in QualityOutcome
+    }
+    one = found[QualityOutcome.MORE_RUNS]
+
+    assert (finding, best) == (one.finding, one.best and one.best.examples)
+    assert best is None or one.best.runs * 2 == one.today.runs
+    for outcome in ("more_runs", "underpowered", "inconclusive"):
+        assert said == [reason.code for reason in found.pop(QualityOutcome(outcome)).reasons]
+    assert not any(other.reasons for other in found.values())
+
+
+def test_without_runs_left_for_a_proof_nothing_is_advised():
+    seen = read_evidence({**scored(0.0005), "runs_remaining": 1})
+
+    assert evaluation_of(QualityFinding(QualityOutcome.HELD, ""), seen.candidates[0], seen) is None
+
+
+def test_sizes_are_of_examples_and_an_endless_range_has_no_end():
+    split = Split(0.005, 6, 500, 500 * 0.004**2, per_outcome=4)
+    sets = Purchase(500, 0.005, 20), Purchase(1000, 0.004, 9), Purchase(2000, 0.003, None)
+    advised = Evaluation(Finding.MORE_EXAMPLES, split, sets[0], sets[1:], sets[1], 700, 8.0)
+
+    assert advised.figures == EvaluationSplit(
+        finding="more_examples", examples=2000, spread=0.005,
+        spread_of_evaluation=pytest.approx(0.004), spread_of_training=split.training_sd,
+        spread_of_training_interval=split.training_range,
+        spread_of_training_expected=split.expected_training_sd, runs_needed=20,
+        wanted_examples=2800, best_examples=4000, runs_saved=11, usd_saved=8.0,
+        larger=(LargerEvaluation(4000, 0.004, 9), LargerEvaluation(8000, 0.003, None)),
+    )  # fmt: skip
+    none = replace(advised, split=replace(split, sd=1e154, df=3), best=None, wanted=None).figures
+    low, high = none.spread_of_training_interval
+    assert (none.wanted_examples, none.best_examples, none.runs_saved) == (None, None, None)
+    assert 1e153 < low < 1e154
+    assert high is None
+    assert replace(advised, today=replace(sets[0], runs=None)).figures.runs_saved is None
+    assert write(replace(advised, today=None).figures) == {"finding": "more_examples"}
+    assert write(replace(advised, split=None).figures) == {"finding": "more_examples"}
 
 
 def test_a_spread_that_comes_from_training_is_said_not_to_be():
@@ -115,8 +203,55 @@ def test_sets_that_change_from_run_to_run_are_not_split():
     assert not advice(decision)
 
 
-def test_two_runs_of_an_arm_say_too_little():
-    assert evaluation(judge(scored(0.0005, runs=2))) == {"finding": "too_few_runs"}
+@pytest.mark.parametrize(
+    ("metric", "times", "known"),
+    [(0.5, 1.00019, True), (0.5, 1.00021, False), (0.0, 3e-8, True), (0.0, 5e-8, False)],
+)
+def test_a_metric_may_be_rounded_to_four_digits(metric, times, known):
+    evidence = scored(0.0005)
+    for run in full_runs(evidence):
+        run |= {"metric": metric, "outcomes": packed_bits(np.arange(2000) < 2000 * metric)}
+    full_runs(evidence)[0]["metric"] = metric * times if metric else times
+    seen = read_evidence(evidence)
+
+    assert known is (split_of(seen.candidates[0], seen) is not Finding.OTHER_METRIC)
+
+
+@pytest.mark.parametrize(
+    ("theirs", "ours", "history", "enough"),
+    [(3, 5, [], True), (3, 2, [], True), (2, 2, [], False), (1, 1, HISTORY, False)],
+)
+def test_a_split_takes_two_runs_on_one_set_and_three_degrees_of_freedom(
+    theirs, ours, history, enough
+):
+    evidence = scored(0.0005, runs=5)
+    evidence["quality"]["history"] = history
+    for name, left in (("baseline", theirs), ("compile", ours)):
+        for run in runs(evidence, name)[left:]:
+            arm(evidence, name)["runs"].remove(run)
+    for run in full_runs(evidence):
+        run["outcomes"]["per_outcome"] = 4
+    seen, found = read_evidence(evidence), [runs(evidence, name) for name in NAMES]
+    split = split_of(seen.candidates[0], seen)
+
+    if not enough:
+        assert split is Finding.TOO_FEW_RUNS
+        return
+    df = theirs + ours - 2
+    deviations = sum((len(made) - 1) * np.var([run["metric"] for run in made], ddof=1)
+                     for made in found)  # fmt: skip
+    tau = tau_squared([[read(run["outcomes"]) for run in made] for made in found])
+    assert (split.sd, split.tau_squared) == pytest.approx((math.sqrt(deviations / df), tau))
+    assert (split.df, split.examples, split.per_outcome) == (df, 2000, 4)
+
+
+def test_runs_that_do_not_vary_say_too_little():
+    evidence = scored(0.0005)
+    for run in full_runs(evidence):
+        run |= {key: full_runs(evidence)[0][key] for key in ("metric", "outcomes")}
+    seen = read_evidence(evidence)
+
+    assert split_of(seen.candidates[0], seen) is Finding.TOO_FEW_RUNS
 
 
 def test_arms_that_are_each_scored_on_another_set_prove_nothing():
@@ -174,9 +309,6 @@ def test_examples_are_advised_where_they_help_and_promise_no_more_than_they_brin
     assert wrong / 1000 <= (0.05 if least else 1)
     if least:
         assert np.median(kept) <= 1
-
-
-HISTORY = [0.7, 0.702, 0.699, 0.701]
 
 
 @pytest.mark.parametrize(
@@ -283,6 +415,7 @@ def test_wanted_examples_are_the_inverse_of_the_spread():
     assert wanted == pytest.approx(8000, rel=0.02)
     assert split.at(wanted) <= 0.00275 < split.at(wanted - 1)
     assert split.wanted(0.99 * split.training_sd) is None
+    assert split.wanted(split.expected_training_sd) is None
 
 
 def test_a_spread_smaller_than_the_evaluations_leaves_nothing_for_training():
@@ -300,6 +433,8 @@ def test_the_median_of_a_variance_that_is_at_least_one_is_scipys(df, measured):
     exact = df * measured / stats.chi2.ppf(left / 2, df)
 
     assert median_variance(measured, df, 1.0) == pytest.approx(max(1.0, exact), rel=0.03)
+    uncut = df * measured / stats.chi2.median(df)
+    assert median_variance(measured, df, 0.0) == pytest.approx(uncut, rel=0.03)
 
 
 @pytest.mark.parametrize("df", [3, 5, 10, 40])

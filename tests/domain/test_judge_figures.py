@@ -41,6 +41,7 @@ FIGURES: dict[ModuleType, dict[str, object]] = {
     evaluation: {
         "NORMAL_90": 1.2816, "FAR_BELOW": -2.5, "LEAST_DF": 3, "ROUNDED": 0.0002,
         "FACTORS": (2, 4, 8, 16, 32, 64), "WORTH": 0.5,
+        "LINES": ((0.0, 1.0), (0.0, 100.0), (1.0, -1.0), (100.0, -100.0)),
     },
     evidence: {"_MOST": 1_000_000_000},
     evidence_file: {"ID_LENGTH": 16},

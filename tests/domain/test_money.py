@@ -200,6 +200,15 @@ def test_an_arm_that_ends_three_standard_errors_higher_never_gets_there(higher, 
     assert (steps[1] is None) is (found.usd_candidate is None)
 
 
+@pytest.mark.parametrize(("higher", "of"), [(15.0, "candidate"), (15.1, "baseline")])
+def test_three_standard_errors_higher_are_within_chance(higher, of):
+    """Ends 6 and 8 apart: the pooled spread is 5, as is the error of two runs' means."""
+    ends = {"baseline": [1.0, 7.0], "compile": [higher, 8.0 + higher]}
+    evidence = ending_at(ends)
+
+    assert of == same_quality_figures(evidence.candidates[0], evidence).loss_of
+
+
 def test_steps_without_a_length_or_a_price_cost_nothing_known():
     ends = {"baseline": [1.0, 1.0], "compile": [1.0, 1.0]}
     still, sound = ending_at(ends, step=0), ending_at(ends)
@@ -211,7 +220,10 @@ def test_steps_without_a_length_or_a_price_cost_nothing_known():
         assert found.steps_candidate is not None
 
 
-@pytest.mark.parametrize("curve", [None, "no", [[1, 2.0]] * 9, [["a", 1]] * 20, [[1]] * 20])
+@pytest.mark.parametrize(
+    "curve",
+    [None, "no", [[1, 2.0]] * 9, [["a", 1]] * 20, [[1]] * 20, [[1, math.inf]] * 20],
+)
 def test_without_usable_curves_the_same_quality_has_no_price(curve):
     doc = with_curves(document(metrics=GOOD), faster=1.0)
     for run in runs(doc):

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
+from compilegate.domain.judging import resolution as resolution_module
 from compilegate.domain.judging.resolution import GAINS, resolution
 from compilegate.domain.spreads import Spread, Spreads
 from compilegate.domain.workload.model import Policy
@@ -16,6 +19,7 @@ def test_a_smaller_gain_and_another_candidate_take_more_runs_until_none_suffice(
     )
     few = resolution(Policy(), candidates=3, n_max=12)
 
+    assert [1.005, 1.02, 1.05, 1.1] == [*few]
     assert sorted(alone, reverse=True) == alone
     assert all(mine <= other for mine, other in zip(alone, among_three, strict=True))
     assert {
@@ -31,6 +35,14 @@ def test_the_bars_of_the_policy_do_not_matter_and_its_error_does():
     assert 2 * (usual[1.05] or 0) <= (
         resolution(replace(Policy(), alpha=1e-4), candidates=1, n_max=96)[1.05] or 97
     )
+
+
+def test_no_block_after_the_first_look_is_counted_on(monkeypatch: pytest.MonkeyPatch):
+    first = resolution(Policy(), candidates=3, n_max=36)
+    monkeypatch.setattr(resolution_module, "SPEED_LOOKS", (4, 4, 4))
+    four = resolution(Policy(), candidates=3, n_max=36)
+
+    assert (first[1.1] or 37) > (four[1.1] or 37)
 
 
 def test_steady_machines_prove_smaller_gains():

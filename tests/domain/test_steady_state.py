@@ -43,7 +43,23 @@ def test_a_segment_that_is_steady_from_the_start_has_the_least_warm_up_and_no_ov
 
 
 def test_warm_up_takes_at_most_half_of_the_segment():
-    assert 80 == steady([0.5] * 88 + [0.1] * 72).warm_up_steps
+    assert 80 == steady([0.5] * 112 + [0.1] * 48).warm_up_steps
+
+
+@pytest.mark.parametrize(("slow", "warm_up"), [(27, 20), (28, 25), (30, 25), (67, 60), (87, 80)])
+def test_the_warm_up_ends_with_the_first_fifth_step_whose_window_is_mostly_steady(slow, warm_up):
+    assert warm_up == steady([0.5] * slow + [0.1] * (160 - slow)).warm_up_steps
+
+
+def test_the_outermost_fiftieth_is_pulled_in_and_what_it_adds_is_lost():
+    """Of 100 steps after a warm-up of 20: the two slowest and the two quickest."""
+    tail = [0.10] * 48 + [0.12] * 48 + [0.9, 0.5, 0.01, 0.02]
+    segment = steady([0.2] * 20 + tail)
+
+    assert 20 == segment.warm_up_steps
+    assert pytest.approx(0.11) == segment.steady_step_seconds
+    assert pytest.approx(sum(tail) / 100 - 0.11) == segment.lost_step_seconds
+    assert pytest.approx(20 * (0.2 - 0.11)) == segment.overhead_seconds
 
 
 def test_compilation_inside_the_first_step_is_counted_once():
@@ -69,9 +85,9 @@ def test_a_full_run_shorter_than_the_segment_still_pays_a_recompilation_whole():
     assert pytest.approx(5.0) == steady(steps, full_run=50).overhead_seconds
 
 
-def test_a_straggler_below_the_spike_ratio_is_pulled_in_not_counted():
+def test_a_straggler_of_no_more_than_the_spike_ratio_is_pulled_in_not_counted():
     steps = noisy(160)
-    steps[100] = 0.9
+    steps[100] = 1.0
     segment = steady(steps)
 
     assert 0.0 == segment.late_seconds
@@ -79,9 +95,18 @@ def test_a_straggler_below_the_spike_ratio_is_pulled_in_not_counted():
 
 
 def test_a_full_run_is_overhead_and_steady_steps():
-    assert pytest.approx(12 + 1000 * 0.1) == steady([0.1] * 100, compiling=12).full_run_seconds(
-        1000
-    )
+    segment = Segment(20, 0.1, 12.0, late_seconds=5.0)
+
+    assert pytest.approx([112.0, 107.0]) == [
+        segment.full_run_seconds(1000, calm=calm) for calm in (False, True)
+    ]
+
+
+@pytest.mark.parametrize(
+    "steps", [[0.1] * MIN_STEPS, [1e-9] * 50, [0.1] * 35 + [9.0] * 125], ids=["n", "clock", "calm"]
+)
+def test_the_least_that_has_a_steady_state(steps):
+    assert pytest.approx(steps[0]) == steady(steps).steady_step_seconds
 
 
 @pytest.mark.parametrize(
@@ -93,7 +118,7 @@ def test_a_full_run_is_overhead_and_steady_steps():
         [0.1] * 50 + [math.inf],
         [0.0] * 50,
         [],
-        [0.1] * 20 + [9.0] * 140,
+        [0.1] * 34 + [9.0] * 126,
     ],
     ids=["short", "negative", "nan", "infinite", "no time", "empty", "only spikes"],
 )

@@ -43,8 +43,23 @@ def test_the_incomplete_beta_function_is_exact_at_both_ends():
 
 @pytest.mark.parametrize("p", [0.0, 1.0, -0.1, math.nan])
 def test_an_impossible_probability_is_an_error(p):
-    with pytest.raises(ValueError, match="0 < p < 1"):
+    with pytest.raises(ValueError, match=f"0 < p < 1, got {p}"):
         student.quantile(p, 5)
+
+
+def test_the_middle_of_the_distribution_is_zero():
+    assert pytest.approx(0.0, abs=1e-13) == student.quantile(0.5, 3)
+
+
+@pytest.mark.parametrize("values", [[1.0, 2.0], [1.0, 2.0, 4.0, 9.0]])
+def test_an_interval_is_the_means_by_scipy(values):
+    mean, df = sum(values) / len(values), len(values) - 1
+    error = stats.sem(values)
+
+    assert pytest.approx(stats.t.isf(0.1, df) * error) == student.half_width(values, 0.1)
+    expected = stats.t.interval(0.95, df, mean, error)
+    assert pytest.approx(tuple(expected)) == student.interval_of(values)
+    assert student.interval_of(values[:1]) is None
 
 
 @pytest.mark.parametrize(("t", "df"), [(1.0, 0), (1.0, -1), (math.nan, 5)])

@@ -13,6 +13,7 @@ from compilegate.domain.claims import claims_of
 from compilegate.domain.decision import Verdict
 from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.judging.monitor import speed_monitor
+from compilegate.domain.judging.target import TimesToTarget, target_problem, timed_to_target
 from compilegate.domain.judging.whole_job import Agreement, confirm
 from compilegate.report import statements
 from tests.domain.evidence_builder import arm, codes, document, judge, runs, sample, watch, words
@@ -29,7 +30,7 @@ def evaluations(reach: Seconds, each: float) -> list[list[float]]:
     """Those of a run that is at the target from second ``reach`` on, None for never."""
     moments = [each * n for n in range(1, int(WALL / each) + 1)]
     return [
-        [n, 0.95 if reach is not None and at >= reach else 0.7, at]
+        [n, TARGET if reach is not None and at >= reach else 0.7, at]
         for n, at in enumerate(moments, 1)
     ]
 
@@ -113,15 +114,19 @@ def test_an_arm_that_looks_more_often_may_see_the_target_by_chance(share):
     assert "target_unmeasured" == judge(doc).reasons[0].code
 
 
-@pytest.mark.parametrize("longer", [1.05, 1.2])
-def test_whole_runs_that_go_on_at_the_target_may_not_cost_more(longer):
+@pytest.mark.parametrize(
+    ("longer", "dearer", "costs_more"),
+    [(1.1, 1.0, False), (1.11, 1.0, True), (1.0, 1.25, True), (1.375, 0.75, False)],
+)
+def test_whole_runs_that_go_on_at_the_target_may_not_cost_more(longer, dearer, costs_more):
     doc = trial()
     for run in runs(doc):
         run["wall_seconds"] = longer * WALL
+    arm(doc)["usd_per_hour"] = dearer * doc["usd_per_hour"]
     decision = judge(doc)
 
-    assert (longer < 1.1) is (decision.verdict is Verdict.PROMOTE), words(decision)
-    assert (longer > 1.1) is ("full_run_disagrees" in codes(decision))
+    assert costs_more is (decision.verdict is not Verdict.PROMOTE), words(decision)
+    assert costs_more is ("full_run_disagrees" in codes(decision))
 
 
 @pytest.mark.parametrize("reached", [2, 3])
@@ -130,6 +135,62 @@ def test_three_runs_of_each_arm_have_to_reach_it(reached):
 
     assert (reached < 3) is ("target_few_runs" in codes(decision))
     assert (reached == 3) is (decision.verdict is Verdict.PROMOTE)
+
+
+@pytest.mark.parametrize(
+    ("theirs", "ours", "said"),
+    [
+        ((), SOONER, "no run of each arm"),
+        (LATER[:3], (), "no run of each arm"),
+        (LATER[:3], (*SOONER[:4], None), "4 of its 5 runs and 3 of the baseline's 3 reached"),
+        ((*LATER[:2], None), SOONER, "5 of its 5 runs and 2 of the baseline's 3 reached"),
+        (LATER[:3], SOONER, ""),
+    ],
+)
+def test_the_problem_counts_the_runs_of_each_arm_that_reached_it(theirs, ours, said):
+    evidence = read_evidence(trial(theirs, ours))
+    problem = target_problem(evidence.candidates[0], evidence)
+
+    assert said in problem.message if problem else not said
+
+
+@pytest.mark.parametrize(("count", "as_often"), [(22, True), (23, False)])
+def test_a_tenth_more_evaluations_are_as_often(count, as_often):
+    doc = trial(each=50.0)
+    for run in runs(doc):
+        run["evaluations"] = evaluations(500.0, WALL / (count + 0.5))
+    evidence = read_evidence(doc)
+
+    assert as_often is (target_problem(evidence.candidates[0], evidence) is None)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "devices", "timed"),
+    [
+        *(({key: 1}, 1, True)
+          for key in ("batch_size", "learning_rate", "hyperparameters", "entry_point")),
+        ({"instance_type": "x"}, 2, True), ({"instance_type": "x"}, 1, False),
+    ],
+)  # fmt: skip
+def test_times_to_the_target_decide_where_a_step_learns_otherwise(overrides, devices, timed):
+    evidence = read_evidence(trial(overrides=overrides))
+    mine = replace(evidence.candidates[0], devices=devices)
+    other = replace(evidence, quality=replace(evidence.quality, target=None))
+
+    assert timed is timed_to_target(mine, evidence)
+    assert not timed_to_target(mine, other)
+
+
+def test_only_a_run_that_was_timed_to_its_end_has_a_time_to_the_target():
+    evidence = read_evidence(trial())
+    mine, base = evidence.candidates[0], evidence.baseline
+    run, beside = mine.quality[0], base.quality[0]
+
+    assert [495.0, None, None] == [
+        TimesToTarget(mine, evidence).seconds(replace(run, **keys))
+        for keys in ({}, {"finished": False}, {"wall_seconds": None})
+    ]
+    assert 785.0 == TimesToTarget(base, evidence).seconds(beside)
 
 
 def test_between_looks_nothing_is_proven():

@@ -7,7 +7,7 @@ import pytest
 from compilegate.domain.decision import Verdict
 from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.judging.run_work import ComparableWalls
-from tests.domain.evidence_builder import GOOD, codes, document, full_runs, judge, runs
+from tests.domain.evidence_builder import GOOD, arm, codes, document, full_runs, judge, runs
 from tests.domain.work_builder import PLANNED, Document, recorded
 
 
@@ -44,7 +44,7 @@ def test_on_other_data_jobs_are_compared_at_equal_steps(good, growth, recorded_d
     assert decision.speedup.estimate == pytest.approx(before.speedup.estimate, rel=0.02)
 
 
-@pytest.mark.parametrize(("share", "data"), [(0.91, True), (0.91, False)])
+@pytest.mark.parametrize(("share", "data"), [(0.9, True), (0.9, False)])
 def test_a_candidate_that_does_less_on_other_data_is_not_faster(good, share, data):
     before = judge(good)
     for run in in_turn(good):
@@ -107,6 +107,21 @@ def test_seconds_within_steps_are_scaled_and_no_others(good, lines, said, inside
 
     (seconds, *_) = ComparableWalls(mine, evidence).of(mine.quality)
     assert seconds == pytest.approx(50 - inside + inside / 0.91)
+
+
+@pytest.mark.parametrize(("lines", "inside"), [(4.0, 47.5), (None, 50.0)])
+def test_before_the_baseline_has_run_all_but_a_twentieth_is_within_steps(good, lines, inside):
+    """Of a script that stops early: half of the plan is taken for half of the work."""
+    good["quality"]["early_stopping"] = True
+    for run in runs(good, "baseline"):
+        arm(good, "baseline")["runs"].remove(run)
+    run = runs(good)[0]
+    run.update(wall_seconds=50.0, job_seconds=90.0, steps=PLANNED // 2, seconds=lines)
+    run["work"] = lines and {**run["work"], "steps": PLANNED // 2, "seconds": lines}
+    evidence = read_evidence(good)
+    mine = evidence.candidates[0]
+
+    assert ComparableWalls(mine, evidence).seconds(mine.quality[0]) == 50.0 + inside
 
 
 def test_figures_of_a_step_lie_in_between_those_of_the_runs_beside_it(good):

@@ -215,7 +215,7 @@ def _segments(evidence: Evidence) -> Segments:
     steps = (x for arm in evidence.arms for run in arm.speed for x in run.step_seconds)
     if all(math.isfinite(x) and x > 0 for x in steps):
         return evidence.segments
-    return {arm.name: {} for arm in (*evidence.arms, *evidence.controls)}
+    return {arm.name: {} for arm in evidence.arms}
 
 
 def _samples(measured: Measured) -> Samples:

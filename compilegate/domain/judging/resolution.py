@@ -50,7 +50,7 @@ def resolution(
 
 
 def _proves(evidence: Evidence) -> bool:
-    candidate = evidence.candidates[0]
+    candidate, *_ = evidence.candidates
     whole = estimate_whole_job(candidate, evidence)
     if whole is None:
         return False
