@@ -295,21 +295,19 @@ def _paired_runs(
             walls += [run.wall_seconds] if run.wall_seconds else []
         elif not run and job.status == COMPLETED:
             raise InvalidEvidenceError(f"{job.job} completed and left no run {place} of {arm}")
-        yield arm, (run or _failed_run(job)).recorded_as(order=order, seed=seed)
+        yield arm, (run or _failed_run(job, order)).recorded_as(order=order, seed=seed)
         if job.status != COMPLETED and not left and not (run and run.finished):
             break
     if left:
         raise InvalidEvidenceError(f"{job.job} left evidence of runs that are not its own")
-    shortest = min(walls, default=math.inf)
-    job_output.check_steps(job.described, math.fsum(walls), shortest=shortest)
+    job_output.check_steps(job.described, math.fsum(walls), shortest=math.inf)
 
 
 def _failed_runs(job: EndedJob, evidence: TrialEvidence) -> Iterator[ArmRun]:
     """A crash is a result. Without its baseline a block has nothing to compare with."""
     run = job.run
     if not run.is_speed:
-        failed = _failed_run(job).recorded_as(order=evidence.next_order)
-        yield arm_of(run, evidence.plan.arms).name, failed
+        yield arm_of(run, evidence.plan.arms).name, _failed_run(job, evidence.next_order)
     elif run.block is None:
         yield BASELINE, _failed_block(job, evidence.next_block)
     else:
@@ -317,9 +315,9 @@ def _failed_runs(job: EndedJob, evidence: TrialEvidence) -> Iterator[ArmRun]:
             yield arm, _failed_block(job, run.block)
 
 
-def _failed_run(job: EndedJob) -> FullRun:
+def _failed_run(job: EndedJob, order: int) -> FullRun:
     return read_full_run({
-        "stage": "quality", "mode": SHADOW, "order": 0, "seed": job.run.seed, "metric": None,
+        "stage": "quality", "mode": SHADOW, "order": order, "seed": job.run.seed, "metric": None,
         "wall_seconds": None, "finished": False, "job": job.job, "reason": job.reason or NO_REASON,
     })  # fmt: skip
 
