@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 import random
+from dataclasses import asdict, replace
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from compilegate.domain import naming
 from compilegate.domain.errors import InvalidEvidenceError
 from compilegate.domain.judging.evidence_file import read_evidence, read_run
+from compilegate.domain.planning.arms import ON
+from compilegate.domain.spreads import MINUTES, Spreads
 from compilegate.domain.trial.evidence import (
     ArmRun,
     JobRecord,
@@ -19,11 +23,12 @@ from compilegate.domain.trial.evidence import (
     TrialRecords,
     UnreadableRun,
     read_records,
+    saved_bundle,
 )
 from compilegate.domain.trial.plan import QualityMode
 from compilegate.usecases.records import to_json
-from tests.domain.trial.plans import plan
-from tests.domain.workload_builder import SOUND
+from tests.domain.trial.plans import arm, plan
+from tests.domain.workload_builder import SOUND, change
 
 PLAN = plan("baseline", "compile", "native-control")
 
@@ -191,11 +196,76 @@ def test_an_arm_has_the_last_known_length_of_a_run():
 
 
 def test_of_two_records_of_a_jobs_runs_the_first_counts():
+    price = JobRecord("s0", usd=2.0, at=0)
     first = JobRecord("s0", runs=(speed("s0", "baseline", 0),), at=1)
     later = JobRecord("s0", runs=(speed("s0", "baseline", 7),), at=2)
 
-    for records in ((first, later), (later, first)):
-        assert [0] == [run.block for run in assembled(*records).arm("baseline").speed]
+    for records in ((price, first, later), (later, first, price)):
+        evidence = assembled(records[0]).with_records(records[1]).with_records(records[2])
+        assert [0] == [run.block for run in evidence.arm("baseline").speed]
+
+
+def test_full_runs_stand_in_their_order_whatever_their_jobs_are_called():
+    records = [JobRecord(f"q{9 - n}", runs=(full(f"q{9 - n}", "compile", n),)) for n in range(3)]
+
+    assert [0, 1, 2] == [run.order for run in assembled(*records).arm("compile").quality]
+
+
+BUNDLE = {"state": "saved", "sha256": "a" * 64}
+LATER = {"state": "saved", "sha256": "b" * 64}
+
+
+@pytest.mark.parametrize(
+    ("runs", "digest"),
+    [
+        ([], None),
+        ([{"finished": True}, {"finished": True, "compile_bundle": None}], None),
+        ([{"finished": True, "compile_bundle": BUNDLE}, {"finished": True}], "a"),
+        ([{"finished": True, "compile_bundle": one} for one in (BUNDLE, LATER)], "b"),
+        ([{"finished": False, "compile_bundle": BUNDLE}], None),
+        ([{"finished": True, "compile_bundle": {**BUNDLE, "state": "failed"}}], None),
+        ([{"finished": True, "compile_bundle": {**BUNDLE, "sha256": "../" + "a" * 61}}], None),
+    ],
+)
+def test_production_starts_from_the_latest_bundle_that_the_arm_saved(runs, digest):
+    others = [{"finished": True, "compile_bundle": {"state": "saved", "sha256": "c" * 64}}]
+    arms = [{"name": "baseline", "runs": others}, {"name": "compile", "runs": runs}]
+    bundle = saved_bundle({"arms": arms}, "compile", "bert")
+
+    assert None is saved_bundle({}, "compile", "bert")
+    assert (digest is None) is (bundle is None)
+    if bundle and digest:
+        assert digest * 64 == bundle.sha256
+        assert bundle.place.startswith(naming.compile_cache_prefix("bert"))
+        assert bundle.place.endswith(f"/{bundle.sha256}.json")
+
+
+def test_production_may_have_made_more_runs_than_the_year_had_left():
+    yearly = change(SOUND, schedule__runs_per_week=1)
+    made = [JobRecord(f"p{n}", runs=(full(f"p{n}", "compile", n, "canary"),)) for n in range(60)]
+    evidence = TrialEvidence(yearly, PLAN, TrialRecords(tuple(made)))
+
+    assert 0 == evidence.to_document()["runs_remaining"]
+
+
+def test_what_a_plan_lacks_is_no_key_and_what_it_has_is_one():
+    learned = Spreads(left_out=MINUTES)
+    arms = (*PLAN.arms, arm("on", role=ON))
+    policy = change(SOUND, policy__holdback=0.5, policy__quality_runs="canary")
+    own = replace(PLAN, arms=arms, spreads=learned, pairs=True)
+    has = TrialEvidence(policy, own, TrialRecords()).to_document()
+    lacks = assembled(JobRecord("s0", runs=(speed("s0", "compile", 0),))).to_document()
+
+    assert ("on", True, asdict(learned)) == (
+        has["on_top_of"], has["plan"]["pairs"], has["plan"]["spreads"],
+    )  # fmt: skip
+    assert (
+        not {"on_top_of", "unmeasured_by_job", "pairs", "spreads"}
+        & {**lacks, **lacks["plan"]}.keys()
+    )
+    # What its runs are made as is the plan's; the holdback comes after the probation.
+    assert "shadow" == has["policy"]["quality_runs"]
+    assert lacks["policy"] == {**has["policy"]}
 
 
 def test_a_document_has_what_its_plan_says_and_no_key_without_a_value():

@@ -80,6 +80,13 @@ def test_the_state_machine_passes_an_outcome_along_as_it_is(job, kept):
     assert job == EndedJob.from_event(outcome)
 
 
+TRAINED = {
+    "TrainingTimeInSeconds": 3600,
+    "SecondaryStatusTransitions": [{
+        "Status": "Training", "StartTime": datetime(2026, 1, 1, 0, tzinfo=UTC),
+        "EndTime": datetime(2026, 1, 1, 1, tzinfo=UTC),
+    }],
+}  # fmt: skip
 LIMIT = {"TrainingJobStatus": "Stopped", "SecondaryStatus": "MaxRuntimeExceeded"}
 
 
@@ -88,8 +95,10 @@ def test_a_description_says_how_a_job_ended_where_nothing_else_did():
     unseen = ended(FULL, UNKNOWN).with_description({})
     done = ended(FULL, UNKNOWN, reason="r").with_description({"TrainingJobStatus": "Completed"})
     reported = ended(FULL, "Failed", reason="r").with_description(LIMIT)
+    timed = ended(FULL, UNKNOWN).with_description({**LIMIT, **TRAINED})
 
     assert (True, False, LIMIT) == (at_limit.timed_out, at_limit.infrastructure, at_limit.described)
+    assert timed.timed_out
     assert (True, "the job could not be started") == (unseen.infrastructure, unseen.reason)
     assert ("Completed", None) == (done.status, done.reason)
     assert ("Failed", "r", LIMIT) == (reported.status, reported.reason, reported.described)
@@ -134,6 +143,7 @@ OF_ARMS = speed_job_seconds(HOURS, arms=2, blocks=1)
         (FULL, True, {}, job_seconds(HOURS), False),
         (FULL, True, {}, None, False),
         (FULL, False, {}, 1, False),
+        (FULL, True, asked("a", "b", blocks=1), OF_ARMS, True),
         (SPEED, True, asked("a", "b", blocks=1), OF_ARMS - 1, True),
         (SPEED, True, asked("a", "b", blocks=1), OF_ARMS, False),
         # One without blocks has a whole job's time.
@@ -181,15 +191,6 @@ def judged(job: EndedJob, *records: JobRecord, of: RecordedPlan = PLAN, judge: J
 
 def before(arm: str) -> JobRecord:
     return JobRecord("before", runs=((arm, full(job="before")),))
-
-
-TRAINED = {
-    "TrainingTimeInSeconds": 3600,
-    "SecondaryStatusTransitions": [{
-        "Status": "Training", "StartTime": datetime(2026, 1, 1, 0, tzinfo=UTC),
-        "EndTime": datetime(2026, 1, 1, 1, tzinfo=UTC),
-    }],
-}  # fmt: skip
 
 
 def test_a_full_run_counts_also_where_its_job_failed_in_the_check_after_it():

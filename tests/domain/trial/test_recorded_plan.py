@@ -3,29 +3,36 @@
 from __future__ import annotations
 
 from dataclasses import asdict, replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from compilegate.domain.decision import CANARY
+from compilegate.domain.decision import CANARY, SHADOW
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.flag import OFF, Flag
-from compilegate.domain.production.history import DAY_SECONDS
+from compilegate.domain.planning import rounds
+from compilegate.domain.production.history import DAY_SECONDS, WorkloadHistory
+from compilegate.domain.production.registration import Registration, TrainedJob
 from compilegate.domain.records.flags import FlagVersion
 from compilegate.domain.records.trials import TrialDecided
 from compilegate.domain.trial.plan import (
     PlannedCandidate,
     QualityMode,
     RecordedPlan,
+    TrialContext,
     candidate_named,
     cooling_down,
+    plan_document,
     planned_candidates,
+    quality_mode,
     read_plan,
 )
 from compilegate.domain.workload.model import BASELINE
 from compilegate.usecases.reports import silent_arms
-from tests.domain.production.run_builder import BEGIN
+from tests.domain.production.run_builder import BEGIN, production_run
 from tests.domain.trial.plans import arm, plan
+from tests.domain.workload_builder import SOUND, change
 
 
 def document(**changes: Any) -> dict[str, Any]:
@@ -42,10 +49,91 @@ def test_a_later_releases_further_fields_are_left_out():
     )
 
 
-def test_the_first_arm_is_the_baseline_and_controls_are_no_candidates():
-    read = plan("baseline", "compile", "a-control", "b-control", "larger")
+def test_remarks_and_the_estimate_are_read_with_it():
+    read = read_plan(document(estimate={"usd": 12.5}, no_holdback={}))
 
-    assert ("baseline", 2) == (read.baseline.name, read.candidates)
+    assert (12.5, ["no_holdback"]) == (read.expected_usd, [note.code for note in read.notes])
+
+
+@pytest.mark.parametrize(
+    ("used", "beside", "in_production"),
+    [(SHADOW, False, False), (SHADOW, True, True), (CANARY, False, True)],
+)
+def test_production_makes_evidence_of_its_own_or_the_full_runs(used, beside, in_production):
+    own = plan("baseline", quality_mode=QualityMode(used, used, beside=beside))
+
+    assert in_production is own.runs_in_production
+
+
+def test_a_plan_is_kept_with_the_limits_of_its_longest_path():
+    """A control and the baseline are no candidates; the slowest layout takes two turns."""
+    arms = plan("baseline", "compile", "larger", "a-control").arms
+    layout = [SimpleNamespace(waves=waves) for waves in (1, 2)]
+    made: Any = SimpleNamespace(
+        arms=arms, layout=layout, max_quality_runs=7, to_dict=lambda: {"speed_steps": 160}
+    )
+    hours = SOUND.training.longest_job_hours
+    seconds = rounds.max_rounds(2) * rounds.round_seconds(hours, 2) + rounds.ENDING_SECONDS
+
+    for used, most, quality in (
+        (SHADOW, rounds.TRIAL_SECONDS, 0),
+        (CANARY, rounds.MACHINE_SECONDS, 7),
+    ):
+        mode = QualityMode(used, used)
+        for stands_on in (0, 3):
+            context = TrialContext("t", "s.json", "e", "s.tgz", 9, mode, stands_on)
+            kept = plan_document(made, context, SOUND.training)
+
+            assert {
+                "max_rounds": rounds.max_rounds(2, quality),
+                "longest_hours": round(seconds / 3600, 2), "machine_hours": most / 3600,
+                "fits": seconds <= most,
+            } == kept["limits"]  # fmt: skip
+            assert (160, "t", 9) == (kept["speed_steps"], kept["trial"], kept["started_at"])
+            assert (stands_on or None) == kept.get("stands_on")
+
+
+JOB = TrainedJob(change(SOUND, policy__quality_runs="canary"), code="c")
+REGISTERED = Registration(SOUND.name, "spec", "source", schedule="rate(1 day)")
+UNSCHEDULED = replace(REGISTERED, schedule=None)
+OTHER = replace(
+    JOB, workload=change(JOB.workload, training__batch_size=SOUND.training.batch_size * 2)
+)
+
+
+@pytest.mark.parametrize(
+    ("registration", "produced", "launched_by", "why"),
+    [
+        (REGISTERED, JOB, None, None),
+        (None, None, None, "is not registered"),
+        (REGISTERED, None, None, "is not registered"),
+        (None, JOB, None, "is not registered"),
+        (replace(REGISTERED, active=False), JOB, None, "was retired"),
+        (REGISTERED, replace(JOB, code="d"), None, "differs in the source"),
+        (REGISTERED, OTHER, None, "differs in training.batch_size: register"),
+        (UNSCHEDULED, JOB, None, "no production run has gone through TRAIN"),
+        (UNSCHEDULED, JOB, "team", "no production run has gone through TRAIN"),
+        (UNSCHEDULED, JOB, "train", None),
+    ],
+)
+def test_production_makes_the_runs_where_it_trains_this_very_job(
+    registration, produced, launched_by, why
+):
+    runs = (production_run(1, launched_by=launched_by),) if launched_by else ()
+    mode = quality_mode(JOB, registration, produced, WorkloadHistory(runs=runs))
+
+    assert ("canary", SHADOW if why else CANARY) == (mode.asked, mode.used)
+    assert mode.beside is (why is None)
+    assert (why or "None") in str(mode.why)
+    # Where shadow runs were asked for, no reason is needed.
+    shadow = replace(JOB, workload=change(SOUND, policy__quality_runs="shadow"))
+    assert None is quality_mode(shadow, None, None, WorkloadHistory()).why
+
+
+def test_the_first_arm_is_the_baseline_and_controls_are_no_candidates():
+    read = plan("baseline", "compile", "a-control", "b-control", "c-control", "larger")
+
+    assert ("baseline", 2, "") == (read.baseline.name, read.candidates, read.on_top_of)
     assert ["baseline", "compile", "larger"] == [one.name for one in read.judged_arms]
     assert "a-control" == read.arm("a-control").name
     larger = replace(
