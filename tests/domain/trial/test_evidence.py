@@ -264,7 +264,7 @@ def test_what_a_plan_lacks_is_no_key_and_what_it_has_is_one():
         & {**lacks, **lacks["plan"]}.keys()
     )
     # What its runs are made as is the plan's; the holdback comes after the probation.
-    assert "shadow" == has["policy"]["quality_runs"]
+    assert ("shadow", False) == (has["policy"]["quality_runs"], "holdback" in has["policy"])
     assert lacks["policy"] == {**has["policy"]}
 
 

@@ -67,6 +67,7 @@ def jobs(records: list[JobRecord]) -> list[int]:
     ("one", "is_evidence"),
     [
         (run(1), True),
+        (run(1, started_at=BEGAN), True),
         (run(1, started_at=BEGAN - 1), False),
         (run(1, finished=False), False),
         (run(1, counts=False), False),
@@ -154,6 +155,7 @@ def test_a_run_that_was_recorded_is_not_written_again():
         (canary(1, finished=False, usd=None, billable_seconds=None, ended_at=BEGAN + 901), 0.5),
         (canary(1, finished=False, usd=None, billable_seconds=None, ended_at=BEGAN - 9), 0.0),
         (canary(1, usd=3.0), None),
+        (canary(1, "baseline", finished=False, usd=3.0), None),
         (run(1, usd=3.0), None),
     ],
 )
