@@ -225,8 +225,8 @@ def _attributes(text: bytes) -> dict[str, str]:
     while begin < end:
         length = int(text[begin : text.find(b" ", begin, begin + DIGITS)])
         record = text[begin : begin + length]
-        key, equals, value = record.partition(b" ")[2].partition(b"=")
-        if not (equals and value.endswith(b"\n") and len(record) == length):
+        key, _, value = record.partition(b" ")[2].partition(b"=")
+        if not (value.endswith(b"\n") and len(record) == length):
             raise tarfile.ReadError("a header has a record that is none")
         attributes[key.decode(errors="replace")] = value[:-1].decode(errors="surrogateescape")
         begin += length

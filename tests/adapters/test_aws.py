@@ -119,7 +119,8 @@ def test_an_absent_object_is_not_found_and_a_prefix_exists(aws: None) -> None:
 
 
 def test_an_absent_flag_reads_as_none_and_is_overwritten(aws: None) -> None:
-    flags = SsmFlags(boto3.client("ssm", region_name=REGION))
+    ssm = boto3.client("ssm", region_name=REGION)
+    flags = SsmFlags(ssm)
 
     assert flags.read("/compilegate/x") is None
 
@@ -127,6 +128,7 @@ def test_an_absent_flag_reads_as_none_and_is_overwritten(aws: None) -> None:
     flags.write("/compilegate/x", "2")
 
     assert "2" == flags.read("/compilegate/x")
+    assert "String" == ssm.get_parameter(Name="/compilegate/x")["Parameter"]["Type"]
 
 
 def test_folders_are_the_names_below_a_prefix_over_all_pages(aws: None) -> None:

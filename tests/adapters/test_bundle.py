@@ -158,3 +158,9 @@ def test_a_newer_recorder_is_another_bundle_of_the_same_code(tmp_path: Path) -> 
 
     assert before.digest != newer.digest
     assert before.code_digest == newer.code_digest != other.code_digest
+
+    (folder / "compilegate_runtime").mkdir()  # a folder with its own needs none
+    (folder / "compilegate_runtime" / "own.py").write_text("the team's")
+    own = make_bundle(folder, runtime=tmp_path / "nowhere")
+    assert ("compilegate_runtime/own.py", "package/modèle.py", "train.py") == own.names
+    assert other.code_digest == own.code_digest

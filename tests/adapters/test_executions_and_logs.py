@@ -147,7 +147,7 @@ class Logs:
 
     def get_log_events(self, *, logGroupName, logStreamName, startFromHead, **position):  # noqa: N803
         assert (LOG_GROUP, True) == (logGroupName, startFromHead)
-        self.asked.append((logStreamName, position.get("nextToken")))
+        self.asked.append((logStreamName, position))
         return {"events": [{"message": "line"}], "nextForwardToken": "next"}
 
 
@@ -162,7 +162,7 @@ def test_the_lines_of_a_job_are_those_of_its_machines_first_stream():
     assert (["line"], "next") == watch.lines("j", None)
     logs.streams = {"j/algo-1-0": 1}
     assert (["line"], "next") == watch.lines("j", "later")
-    assert [("j/algo-1-9", None), ("j/algo-1-9", "later")] == logs.asked
+    assert [("j/algo-1-9", {}), ("j/algo-1-9", {"nextToken": "later"})] == logs.asked
     assert ((), "t") == JobLogs(Logs({})).lines("j", "t")
 
 

@@ -111,9 +111,9 @@ def sparse(numbers: bytes) -> bytes:
     return attributes(records) + own
 
 
-def attributes(records: bytes) -> bytes:
+def attributes(records: bytes, kind: bytes = tarfile.XHDTYPE) -> bytes:
     """A header with these records about the file that follows."""
-    return header("pax", len(records), tarfile.XHDTYPE) + records.ljust(512, b"\0")
+    return header("pax", len(records), kind) + records.ljust(512, b"\0")
 
 
 BLANK = b"\0" * 2**20
@@ -125,8 +125,12 @@ BROKEN_ARCHIVES: dict[str, Callable[[], bytes]] = {
     "a name of 600 MB": lambda: header("x", 600 * 2**20, tarfile.GNUTYPE_LONGNAME) + BLANK * 16,
     "attributes of 600 MB": lambda: header("x", 600 * 2**20, tarfile.XHDTYPE) + BLANK * 16,
     "names without end": lambda: (header("x", 1, tarfile.GNUTYPE_LONGNAME) + BLANK[:512]) * 9000,
-    "a negative size": lambda: header("x", -512) + BLANK[:512],
-    "an old sparse file": lambda: header("x", 512, tarfile.GNUTYPE_SPARSE) + BLANK[:512],
+    "a negative size": lambda: header("x", -512) + END,
+    "an old sparse file": lambda: header("x", 0, tarfile.GNUTYPE_SPARSE) + END,
+    "a sparse file": lambda: attributes(b"22 GNU.sparse.major=1\n") + SUMMARY_FILE + END,
+    "attributes of nothing": lambda: attributes(b"6 a=b\n") + END,
+    "a header of no bytes": lambda: attributes(b"") + SUMMARY_FILE + END,
+    "a length of six digits": lambda: attributes(b"000011 a=b\n") + SUMMARY_FILE + END,
     "a sparse map without rows": lambda: sparse(b"x" * 512),
     "a sparse map of many rows": lambda: sparse(b"99999999\n" + b"1\n" * 2**22),
     "a size in words": lambda: attributes(b"12 size=big\n"),
@@ -200,8 +204,13 @@ def test_a_stream_that_only_costs_time_is_refused(body: bytes) -> None:
     [gzip.compress(SUMMARY_FILE[:700]) + gzip.compress(SUMMARY_FILE[700:] + END), PACKED + BLANK],
     ids=["in two parts", "padded"],
 )
-def test_a_stream_as_other_packers_write_it_is_read(body: bytes) -> None:
+def test_a_stream_as_other_packers_write_it_is_read(
+    body: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(job_outputs, "MOST_PARTS", 2)
     assert 0.5 == output_of(body).metric
+    with pytest.raises(InvalidEvidenceError, match="has 3 compressed parts, and 2 can be"):
+        output_of(gzip.compress(b"") * 2 + body)
 
 
 @pytest.mark.parametrize(
@@ -269,15 +278,44 @@ def test_what_is_too_large_to_be_gone_through_says_so_each_file_and_all_together
         read_output(io.BytesIO(body), len(body))
 
 
-def test_attributes_are_those_of_the_file_behind_them() -> None:
-    """Name and size in records whose values hold spaces and equals signs; the last one counts."""
-    size = str(len(TEXT)).encode()
-    records = [b"path=evidence/a b.json", b"comment=a b=c", b"path=evidence/summary.json",
-               b"size=" + size]  # fmt: skip
-    lines = b"".join(b"%d %s\n" % (len(one) + 4, one) for one in records)
-    named = attributes(lines) + header("x", 7) + TEXT.ljust(512, b"\0")
+# Name and size in records whose values hold spaces and equals signs; the last one counts.
+RECORDS = [
+    b"path=evidence/a b.json", b"comment=a b=\xff", b"path=evidence/summary.json", b"\xffkeys=",
+    b"size=%d" % len(TEXT),
+]  # fmt: skip
+LINES = b"".join(b"%d %s\n" % (len(one) + 4, one) for one in RECORDS)
+# A link's name and attributes of all files are passed over, each with a byte.
+OTHERS = b"".join(
+    header("x", 1, kind) + BLANK[:512] for kind in (tarfile.GNUTYPE_LONGLINK, tarfile.XGLTYPE)
+)
+
+
+@pytest.mark.parametrize(
+    ("limit", "exact"),
+    [("LONGEST_HEADER", len(LINES)), ("LARGEST_HEADERS", len(LINES) + 2), ("MOST_HEADERS", 3)],
+)
+@pytest.mark.parametrize("kind", [tarfile.XHDTYPE, tarfile.SOLARIS_XHDTYPE])
+def test_attributes_are_those_of_the_file_behind_them(
+    limit: str, exact: int, kind: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    named = attributes(LINES, kind) + OTHERS + header("x", 7) + TEXT.ljust(512, b"\0")
     body = gzip.compress(named + header("y", 0) + END)
+    monkeypatch.setattr(job_outputs, limit, exact)
 
-    output = read_output(io.BytesIO(body), len(body))
+    assert ["evidence/summary.json"] == [*read_output(io.BytesIO(body), len(body)).summaries]
+    monkeypatch.setattr(job_outputs, limit, exact - 1)
+    with pytest.raises(InvalidEvidenceError):
+        read_output(io.BytesIO(body), len(body))
 
-    assert ["evidence/summary.json"] == [*output.summaries]
+
+def test_a_long_name_is_one_and_links_have_no_content_whatever_they_say() -> None:
+    named = b"".join(
+        header("x", len(name), tarfile.GNUTYPE_LONGNAME) + name.ljust(512, b"\0") + entry
+        for name, entry in (
+            (b"\xff", header("l", 512, tarfile.SYMTYPE)),
+            (b"unheard of", header("z", 512, b"Z") + b"x" * 512),
+            (b"evidence/summary.json\0more", header("s", len(TEXT)) + TEXT.ljust(512, b"\0")),
+        )
+    )
+
+    assert 0.5 == output_of(gzip.compress(named + END)).metric

@@ -7,13 +7,17 @@ import json
 import tarfile
 import tracemalloc
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
-from compilegate.adapters.job_outputs import LONGEST_LINE, read_output, read_steps
-from compilegate.domain.errors import InvalidEvidenceError
+from compilegate.adapters.job_outputs import LONGEST_LINE, StoredOutputs, read_output, read_steps
+from compilegate.adapters.stores import Fetched
+from compilegate.domain.errors import InvalidEvidenceError, NotFoundError
 from compilegate.domain.job_output import CURVE_POINTS, JobOutput, quality_run, speed_runs
 from compilegate.domain.judging.evidence import Work
+from compilegate.domain.production.attempts import JobEvidence
 from compilegate.domain.workload.quality import Metric, Quality
 from tests.archives import tarball
 
@@ -95,6 +99,100 @@ def test_a_line_without_end_ends_the_steps_and_a_link_is_passed_over() -> None:
 def test_an_output_that_is_no_tarball_is_evidence_that_is_broken(body: bytes) -> None:
     with pytest.raises(InvalidEvidenceError, match="the job's output is broken"):
         read(body)
+
+
+def test_an_error_without_words_is_named_by_its_kind() -> None:
+    def ended(_: int) -> bytes:
+        raise EOFError
+
+    with pytest.raises(InvalidEvidenceError, match="is broken: EOFError"):
+        read_output(SimpleNamespace(read=ended), 1)
+
+
+# What the runs of a trial and of production are made of (compilegate/domain/job_output.py).
+KEYS = (
+    "schema", "seed", "finished", "compiler", "metrics", "outcomes", "fingerprint", "equivalence",
+    "numerics", "initial_loss", "initial_weights_sha256", "final_weights_sha256",
+    "final_start_sha256", "peak_memory_gib", "reason", "wall_seconds", "steps", "seconds",
+    "full_run_steps", "examining", "profile", "process_seconds", "evaluations", "compile_bundle",
+)  # fmt: skip
+
+
+def test_of_a_summary_that_is_kept_which_a_run_is_made_of() -> None:
+    left = {**dict.fromkeys(KEYS, 1), "of_the_team": 2}
+    body = json.dumps(left).encode()
+
+    assert dict.fromkeys(KEYS, 1) == read(tarball({FULL: body})).summary(FULL)
+
+
+FULL, PAIRED = "evidence/summary.json", "evidence/run-3/compile/summary.json"
+BLOCK = "evidence/block-2/compile/summary.json"
+RUN = {**SUMMARY, "metrics": {"eval_loss": 0.5}, "process_seconds": 70.0}
+
+
+def outputs(left: Any) -> StoredOutputs:
+    """Of a job that left these files; reading them may end in an error instead."""
+
+    def fetch(uri: str) -> Fetched:
+        assert "s3://data/o/j/output/output.tar.gz" == uri
+        if isinstance(left, Exception):
+            raise left
+        body = tarball(left)
+        return Fetched(len(body), io.BytesIO(body), {"output_etag": "e"})
+
+    return StoredOutputs(fetch)
+
+
+@pytest.mark.parametrize(
+    ("status", "left", "expected"),
+    [
+        ("InProgress", {FULL: RUN}, JobEvidence()),
+        ("Stopping", {FULL: RUN}, JobEvidence()),
+        ("Completed", {FULL: RUN}, None),
+        ("Completed", NotFoundError("gone"),
+         JobEvidence(problem="it left no evidence that can be read: gone")),
+        ("Completed", InvalidEvidenceError("no"),
+         JobEvidence(problem="its evidence cannot be read: no")),
+        ("Completed", ZeroDivisionError("odd"),
+         JobEvidence(problem="its evidence cannot be read: odd")),
+        ("Failed", NotFoundError("gone"), JobEvidence()),
+        ("Failed", {FULL: RUN}, JobEvidence()),
+        ("Failed", {FULL: {**RUN, "examining": 1}}, JobEvidence()),
+        ("Stopped", {FULL: {**RUN, "examining": True}}, JobEvidence(ended_examined=True)),
+    ],
+)  # fmt: skip
+def test_a_production_job_left_its_run_or_there_is_a_problem(
+    status: str, left: object, expected: JobEvidence | None, caplog: pytest.LogCaptureFixture
+) -> None:
+    place = {"S3OutputPath": "s3://data/o/"}
+    described = {"TrainingJobName": "j", "TrainingJobStatus": status, "OutputDataConfig": place}
+    evidence = outputs(left).production_run(described, LOSS)
+
+    if expected is None:
+        assert ("", False) == (evidence.problem, evidence.ended_examined)
+        assert (0.5, "e", 17) == tuple(
+            evidence.result[name] for name in ("metric", "output_etag", "seed")
+        )
+    else:
+        assert expected == evidence
+    # An error that no reader foresaw is ours to see.
+    assert isinstance(left, ArithmeticError) == ("no evidence of j" in caplog.text)
+
+
+def test_a_trials_job_left_its_runs_or_nothing() -> None:
+    uri = "s3://data/o/j/output/output.tar.gz"
+    there, gone = outputs({FULL: RUN, PAIRED: RUN, BLOCK: RUN}), outputs(NotFoundError("gone"))
+
+    ((place, run),) = there.paired_runs(uri, "j", LOSS).items()
+    assert ((3, "compile"), 70.0, 0.5) == (place, run.record["job_seconds"], run.metric)
+    ((arm, segment),) = there.segments(uri, "j")
+    assert ("compile", 2, "j", "e") == (arm, segment.block, *map(
+        segment.record.get, ("job", "output_etag"),
+    ))  # fmt: skip
+    assert ("j", 0.5) == tuple(map(there.full_run(uri, "j", LOSS).record.get, ("job", "metric")))
+    assert ((), {}) == (gone.segments(uri, "j"), gone.paired_runs(uri, "j", LOSS))
+    with pytest.raises(InvalidEvidenceError, match="is missing"):
+        gone.full_run(uri, "j", LOSS)
 
 
 OUTCOMES = {
@@ -191,13 +289,14 @@ def test_summaries_and_the_steps_beside_them_are_found() -> None:
             {
                 "./evidence/block-0/compile/summary.json": json.dumps(SUMMARY).encode(),
                 "./evidence/block-0/compile/steps.jsonl": line(1) + line(2),
+                "./evidence/block-0/compile/notes.txt": line(3),
                 "./model/weights.bin": b"not evidence",
             }
         )
     )
     name = "evidence/block-0/compile/summary.json"
 
-    assert [name] == list(output.summaries)
+    assert ([name], 1) == (list(output.summaries), len(output.steps))
     assert 17 == output.summary(name)["seed"]
     assert [0.5, 0.5] == output.steps_beside(name).seconds.tolist()
 

@@ -58,12 +58,14 @@ class Full:
     """IAM of an account that refuses another role until one is deleted; ``idle`` are days."""
 
     def __init__(self, iam: Any, idle: dict[str, int], code: str = "LimitExceeded") -> None:
-        self._iam, self._idle, self.code, self.deleted = iam, idle, code, list[str]()
+        self._iam, self._idle, self.code = iam, idle, code
+        self.asked, self.deleted = list[str](), list[str]()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._iam, name)
 
     def create_role(self, **request: Any) -> Any:
+        self.asked.append(request["RoleName"])
         if not self.deleted:
             raise ClientError({"Error": {"Code": self.code, "Message": ""}}, "CreateRole")
         return self._iam.create_role(**request)
@@ -99,7 +101,7 @@ def test_an_idle_role_makes_room_where_the_quota_is_used_up(
         ("prod-us-east-1-0", "/compilegate/", "test"),  # of the deployment's form, another's
     ]  # fmt: skip
     for name, path, stage in foreign:
-        tags = [{"Key": "compilegate-deployment", "Value": stage}]
+        tags = [{"Key": "compilegate:deployment", "Value": stage}]
         iam.create_role(RoleName=name, Path=path, AssumeRolePolicyDocument=POLICY, Tags=tags)
     full = Full(iam, {**idle, "x": 400, "prod-eu-west-1-x": 400, "0": 400}, code)
     if deleted:
@@ -110,6 +112,7 @@ def test_an_idle_role_makes_room_where_the_quota_is_used_up(
             roles(full, arn).ensure("bert-docs")
 
     assert deleted == full.deleted
+    assert 1 + len(deleted) == len(full.asked)
 
 
 def refuse(**_: Any) -> None:

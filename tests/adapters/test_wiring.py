@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from compilegate.adapters import stores, wiring
-from compilegate.adapters.sagemaker import LOG_GROUP
 from compilegate.domain.deployment_settings import JobRules
 from compilegate.domain.workload.model import FactOverrides
 from compilegate.domain.workload.quality import Quality
@@ -109,7 +108,9 @@ def test_training_logs_are_kept_for_the_days_that_the_deployment_names(
 ) -> None:
     limits: list[int] = []
     logs = SimpleNamespace(
-        describe_log_groups=lambda **_: {"logGroups": [{"logGroupName": LOG_GROUP}]},
+        describe_log_groups=lambda **asked: {
+            "logGroups": [{"logGroupName": asked["logGroupNamePrefix"]}]
+        },
         put_retention_policy=lambda **request: limits.append(request["retentionInDays"]),
     )
     monkeypatch.setattr(stores, "client", lambda service: {"logs": logs}[service])

@@ -10,7 +10,6 @@ from compilegate.domain.errors import UnreadableRecordError
 from compilegate.domain.records.ledger import DrainMark, read
 from compilegate.usecases.drain_mark import latest_mark
 from compilegate_operating.work import (
-    CLEAN_UP_SECONDS,
     DrainSteps,
     HeldLock,
     RunningExecution,
@@ -28,8 +27,8 @@ LEFT = UnfinishedJob("cg-lm-1-q1a0-r0", "arn:gone", production=False)
 MODEL = replace(LEFT, production=True)
 OWN, STOPPING = replace(LEFT, execution=TRIAL.arn), replace(LEFT, stopping=True)
 HELD = HeldLock("a", TRIAL.arn)
-FRESH = HeldLock("b", "arn:gone", ended_for=CLEAN_UP_SECONDS - 1)
-OLD = HeldLock("c", "arn:gone", ended_for=CLEAN_UP_SECONDS)
+FRESH = HeldLock("b", "arn:gone", ended_for=59.0)
+OLD = HeldLock("c", "arn:gone", ended_for=60.0)
 WAITING, TRAINING = RUNS[RunPhase.WAITING], RUNS[RunPhase.TRAINING]
 
 
@@ -51,6 +50,13 @@ WAITING, TRAINING = RUNS[RunPhase.WAITING], RUNS[RunPhase.TRAINING]
 )  # fmt: skip
 def test_what_a_drain_stops_and_cleans_up(work, stop_jobs, steps):
     assert steps == next_steps(work, stop_jobs=stop_jobs)
+
+
+def test_a_deployment_is_idle_without_any_execution_job_or_lock():
+    assert Work().idle
+    busy = ({"trials": (TRIAL,)}, {"runs": (WAITING,)}, {"jobs": (LEFT,)}, {"locks": (HELD,)})
+    assert not any(Work(**one).idle for one in busy)
+    assert "bert-1" == TRIAL.name
 
 
 @pytest.mark.parametrize("lost", ["drained", "version"])

@@ -17,7 +17,9 @@ from compilegate_operating.drainage import Deployment, Drainage, begin_drain, en
 from compilegate_operating.work import (
     DrainSteps,
     HeldLock,
+    RunningExecution,
     RunPhase,
+    UnfinishedJob,
 )
 from tests.fake_clouds import MACHINE, TRAIN, ScriptedExecutions, cloud
 from tests.fakes import MemorySchedules
@@ -99,6 +101,11 @@ def test_schedules_are_disabled_and_only_those_are_enabled_again(deployment: Dep
     assert (("lm",), []) == (mark.schedules, schedules.enabled())
     assert ("lm",) == end_drain(deployment, "human:ada")
     assert ["lm"] == schedules.enabled()
+
+    begin_drain(deployment, "human:ada")
+    schedules.switch("ads", on=True)  # by somebody, meanwhile
+    mark = begin_drain(deployment, "human:bo")
+    assert (("ads", "lm"), []) == (mark.schedules, schedules.enabled())
 
 
 def test_repeating_it_changes_nothing(deployment: Deployment) -> None:
@@ -190,7 +197,8 @@ def test_a_look_tells_this_stages_work_from_all_other(deployment: Deployment) ->
     job(deployment, "cg-lm-0-q1a0-r0", trial, "Completed")
     deployment.services.locks.acquire("lm", trial, now=1, expires_at=9)
 
-    work = Drainage(deployment, Clock()).read()
+    drainage = Drainage(deployment, Clock())
+    work = drainage.read()
 
     assert [trial] == [one.arn for one in work.trials]
     assert {
@@ -201,6 +209,21 @@ def test_a_look_tells_this_stages_work_from_all_other(deployment: Deployment) ->
         (one.name, one.production, one.stopping) for one in work.jobs
     }
     assert [("lm", None)] == [(one.workload, one.ended_for) for one in work.locks]
+    job(deployment, "cg-lm-1-q1a0-r0", trial, "Failed")  # ended since
+    assert ["cg-lm-2-p0-r0"] == [one.name for one in drainage.read().jobs]
+
+
+def test_what_is_to_stop_is_stopped_in_its_own_machine(deployment: Deployment) -> None:
+    trials, runs = scripted(deployment.trials), scripted(deployment.runs)
+    trial, run = trials.start("lm-1", TRIAL), runs.start("lm-2", {"workload": "lm"})
+    job(deployment, "cg-lm-1-q1a0-r0", trial)
+    executions = (RunningExecution(trial), RunningExecution(run, RunPhase.WAITING))
+    steps = DrainSteps(executions, (UnfinishedJob("cg-lm-1-q1a0-r0", trial, production=False),))
+    Drainage(deployment, Clock()).take(steps)
+
+    cause = "the deployment was drained"
+    assert ({trial: cause}, {run: cause}) == (trials.stopped, runs.stopped)
+    assert "Stopped" == deployment.services.jobs.describe("cg-lm-1-q1a0-r0")["TrainingJobStatus"]
 
 
 def test_a_run_whose_only_jobs_found_no_machine_waits_and_one_that_trained_records(

@@ -126,11 +126,15 @@ def test_a_lock_released_by_hand_is_recorded_and_cleaned_up_after(services: Any)
     assert made.to_entry() == entry
 
 
-def test_a_lock_is_released_though_its_execution_left_nothing_to_clean_up(services: Any) -> None:
-    unlock(
-        WORKLOAD, FIRST["execution"], ended(FIRST, "SUCCEEDED"), Override("ana", "stuck"),
+@pytest.mark.parametrize("status", ["SUCCEEDED", None])
+def test_a_lock_is_released_though_its_execution_left_nothing_to_clean_up(
+    services: Any, status: str | None
+) -> None:
+    made = unlock(
+        WORKLOAD, FIRST["execution"], ended(FIRST, status), Override("ana", " stuck "),
         stopped=False, services=services,
     )  # fmt: skip
 
+    assert (status, "stuck", False) == (made.status, made.reason, made.stopped)
     assert services.locks.holder(WORKLOAD) is None
     assert "InProgress" == services.jobs.describe(job(FIRST))["TrainingJobStatus"]

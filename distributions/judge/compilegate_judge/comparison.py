@@ -81,7 +81,7 @@ def _differences(path: str, recorded: Any, replayed: Any) -> Iterator[Difference
     elif (
         isinstance(recorded, list) and isinstance(replayed, list) and len(recorded) == len(replayed)
     ):
-        for index, (item, other) in enumerate(zip(recorded, replayed, strict=True)):
-            yield from _differences(f"{path}[{index}]", item, other)
+        for index, item in enumerate(recorded):
+            yield from _differences(f"{path}[{index}]", item, replayed[index])
     elif recorded != replayed:
         yield Difference(path, recorded, replayed)
