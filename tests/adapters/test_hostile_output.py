@@ -128,6 +128,7 @@ BROKEN_ARCHIVES: dict[str, Callable[[], bytes]] = {
     "a negative size": lambda: header("x", -512) + END,
     "an old sparse file": lambda: header("x", 0, tarfile.GNUTYPE_SPARSE) + END,
     "a sparse file": lambda: attributes(b"22 GNU.sparse.major=1\n") + SUMMARY_FILE + END,
+    "a record longer than its header": lambda: attributes(b"99 a=b\n") + SUMMARY_FILE + END,
     "attributes of nothing": lambda: attributes(b"6 a=b\n") + END,
     "a header of no bytes": lambda: attributes(b"") + SUMMARY_FILE + END,
     "a length of six digits": lambda: attributes(b"000011 a=b\n") + SUMMARY_FILE + END,
@@ -260,8 +261,8 @@ BEHIND = 2 * tarfile.RECORDSIZE - 24 * tarfile.BLOCKSIZE - 512
         ("LARGEST_STEPS", 3 * len(LINE), FULL, r"evidence/steps\.jsonl"),
         ("LARGEST_STEPS", 12 * len(LINE), MIXED, r"block-2/b/steps\.jsonl"),
         ("LARGEST_SUMMARIES", 6 * len(TEXT), MIXED, "all summaries"),
-        ("MOST_LINES", 3, FULL, "all steps"),
-        ("MOST_SEGMENT_LINES", 12, MIXED, "all steps"),
+        ("MOST_LINES", 3, FULL, "all steps has 3 lines"),
+        ("MOST_SEGMENT_LINES", 12, MIXED, "all steps has 2 lines"),
         ("MOST_EVIDENCE", 12, MIXED, "files of evidence"),
         ("MOST_FILES", 12, MIXED, "files"),
     ],
@@ -280,7 +281,7 @@ def test_what_is_too_large_to_be_gone_through_says_so_each_file_and_all_together
 
 # Name and size in records whose values hold spaces and equals signs; the last one counts.
 RECORDS = [
-    b"path=evidence/a b.json", b"comment=a b=\xff", b"path=evidence/summary.json", b"\xffkeys=",
+    b"path=evidence/a b.json", b"comment=a b=\xff", b"path=evidence/summary.json", b"\xff b=cde",
     b"size=%d" % len(TEXT),
 ]  # fmt: skip
 LINES = b"".join(b"%d %s\n" % (len(one) + 4, one) for one in RECORDS)

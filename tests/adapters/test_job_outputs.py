@@ -101,11 +101,12 @@ def test_an_output_that_is_no_tarball_is_evidence_that_is_broken(body: bytes) ->
         read(body)
 
 
-def test_an_error_without_words_is_named_by_its_kind() -> None:
+@pytest.mark.parametrize(("error", "said"), [(EOFError("cut"), "cut"), (EOFError(), "EOFError")])
+def test_an_error_is_said_in_its_words_or_named_by_its_kind(error: Exception, said: str) -> None:
     def ended(_: int) -> bytes:
-        raise EOFError
+        raise error
 
-    with pytest.raises(InvalidEvidenceError, match="is broken: EOFError"):
+    with pytest.raises(InvalidEvidenceError, match=f"is broken: {said}"):
         read_output(SimpleNamespace(read=ended), 1)
 
 
@@ -290,7 +291,7 @@ def test_summaries_and_the_steps_beside_them_are_found() -> None:
                 "./evidence/block-0/compile/summary.json": json.dumps(SUMMARY).encode(),
                 "./evidence/block-0/compile/steps.jsonl": line(1) + line(2),
                 "./evidence/block-0/compile/notes.txt": line(3),
-                "./model/weights.bin": b"not evidence",
+                "./model/summary.json": b"not evidence",
             }
         )
     )

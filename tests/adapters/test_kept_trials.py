@@ -130,10 +130,14 @@ def test_no_key_leads_out_of_the_folder(tmp_path: Path) -> None:
     assert [] == list(tmp_path.rglob("stolen*"))
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"schema": 2}', "\xff"])
-def test_a_damaged_record_is_named(text: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"schema": 2}', "\xff", None])
+def test_a_damaged_record_is_named(text: str | None, tmp_path: Path) -> None:
     path = kept(tmp_path, "1") / "records.json"
-    path.write_bytes(text.encode("latin-1"))
+    if text is None:
+        path.unlink()
+        path.mkdir()
+    else:
+        path.write_bytes(text.encode("latin-1"))
 
     with pytest.raises(UnreadableRecordError, match=r"w-1/records\.json"):
         KeptTrials(tmp_path)

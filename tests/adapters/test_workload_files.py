@@ -10,7 +10,9 @@ import pytest
 
 from compilegate.adapters import workload_files
 from compilegate.adapters.workload_files import package, preparing_command, read_workload
+from compilegate.adapters.yaml_document import EXAMPLE
 from compilegate.domain.errors import InvalidInputError
+from compilegate.place import PROJECT
 from tests.cli.project import write_project
 from tests.fakes import MemoryStore
 
@@ -140,11 +142,16 @@ NO_FILES: tuple[tuple[str, bytes | None, str], ...] = (
 )
 
 
-def test_the_same_name_with_the_other_suffix_is_suggested(tmp_path: Path) -> None:
+def test_the_same_name_with_the_other_suffix_is_suggested_else_the_example(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "job.yml").write_text("schema: 1\n")
 
     assert f"Fix: name {tmp_path / 'job.yml'}" in str(errors(tmp_path / "job.yaml")[0])
-    assert "job.yml" not in str(errors(tmp_path / "other.yaml")[0])
+    for folder, example in ((PROJECT, "workloads/article-bert.yaml"), (tmp_path, EXAMPLE)):
+        monkeypatch.chdir(folder)
+        (error,) = errors(tmp_path / "other.yaml")
+        assert ("does not exist", True) == (error.problem, f"such as {example}, " in error.fix)
     (tmp_path / "job.yaml").mkdir()
     assert "is a folder" == errors(tmp_path / "job.yaml")[0].problem
 

@@ -38,6 +38,7 @@ def test_csv_has_a_row_for_each_workload_in_micro_dollars_and_in_dollars():
     none, busy = csv.DictReader(io.StringIO(statement_csv(made)))
     (header,) = statement_csv(document()).splitlines()  # of a month without any
     assert [*none] == header.split(",")
+    assert (1, "prod") == (made["schema"], made["stage"])
 
     assert {
         "month": "2026-11", "state": "final", "workload": "b", "owner": "ml", "entries": "46",
@@ -142,6 +143,20 @@ def test_the_page_says_what_its_sums_are_of_and_what_they_lack():
     assert "Not in the sums: 1 trial and 2 runs without a known price" in lacking
     assert "Provisional" in plain(page(("b", "ml", BUSY), at=CLOSED - 1))
     assert "Not in the sums" not in plain(page(("b", None, MonthFigures(saved=Estimate(1, -7)))))
+
+
+@pytest.mark.parametrize(
+    ("owner", "whose", "option"),
+    [
+        (None, "all workloads", ""), ("", "workloads without an owner", " --owner ''"),
+        ("m l", "workloads of m l", " --owner 'm l'"),
+    ],
+)  # fmt: skip
+def test_the_page_of_one_owner_says_so_and_how_to_have_its_figures(owner, whose, option):
+    shown = plain(page(("b", "m l", BUSY), owner=owner))
+
+    assert whose in shown
+    assert f"compilegate statement --month 2026-11 --csv{option} --stage prod" in shown
 
 
 def test_of_many_workloads_the_page_has_those_of_the_largest_amounts():

@@ -114,8 +114,8 @@ def test_repeating_it_changes_nothing(deployment: Deployment) -> None:
     assert first == begin_drain(deployment, "human:bo")
     end_drain(deployment, "human:ada")
     assert end_drain(deployment, "human:ada") is None
-    keys = [e["version"] for e in deployment.services.ledger.raw.entries(ledger_keys.DEPLOYMENT)]
-    assert [1, 2, 3] == keys
+    marks = deployment.services.ledger.raw.entries(ledger_keys.DEPLOYMENT)
+    assert [(1, True), (2, False), (3, False)] == [(e["version"], e["drained"]) for e in marks]
 
 
 def test_an_undo_that_broke_off_is_completed_by_the_next_call(deployment: Deployment) -> None:

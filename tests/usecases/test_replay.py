@@ -126,6 +126,7 @@ DECIDED = {
         ({"arms": (3, 5)}, []),
         ({"arms": [5, 3]}, ["arms[0]", "arms[1]"]),
         ({"arms": [3]}, ["arms"]),
+        ({"arms": None}, ["arms"]),
         ({"saving": 1.0}, ["saving"]),
     ],
 )

@@ -72,7 +72,7 @@ def _tags(report: TrialReport, trial: str, arm: str) -> dict[str, str]:
     described = {
         "workload": report.workload, "trial": trial, "arm": arm,
         "role": BASELINE if arm == BASELINE else "candidate",
-        "verdict": str(report.verdict), "candidate": report.candidate or "",
+        "verdict": str(report.verdict), "candidate": report.candidate,
         "decision_id": report.judged.decision_id, "judge_version": report.judged.judge_version,
         "reasons": "; ".join(one.message for one in report.reasons if one.arm in (None, arm)),
     }  # fmt: skip
@@ -81,7 +81,7 @@ def _tags(report: TrialReport, trial: str, arm: str) -> dict[str, str]:
 
 def _figures(report: TrialReport, arm: str, figures: Document) -> dict[str, float]:
     """The figures of the arm; of the candidate decided on also its comparison."""
-    values: dict[str, Any] = {name: value for name, value in figures.items() if name != "name"}
+    values = dict(figures)
     if arm == report.candidate:
         judged = report.judged
         for what, compared in (

@@ -176,7 +176,7 @@ def image_uris(facts: Facts, region: str) -> list[str]:
 def _described(client: Any, uri: str) -> Any:
     """What the registry says of an image; None when it has no such tag."""
     registry, _, rest = uri.partition("/")
-    repository, _, tag = rest.rpartition(":")
+    repository, tag = rest.split(":")
     answer = unless(
         ("ImageNotFoundException",),
         client.describe_images,
