@@ -409,6 +409,7 @@ def test_wanted_examples_are_the_inverse_of_the_spread():
     split = Split(sd=0.0047, df=10**6, examples=2000, tau_squared=2000 * 0.0044**2)
     wanted = split.wanted(0.00275)
 
+    assert split.per_outcome == 1
     assert split.evaluation_sd == pytest.approx(0.0044)
     assert split.training_sd == pytest.approx(0.00165, rel=0.01)
     assert Split(1.0, 10**6, 2, 1.0).training_sd == pytest.approx(1.0)  # of two examples

@@ -196,12 +196,14 @@ def test_the_reference_is_what_the_decisions_difference_is_counted_from(
     assert expected == replace(measured_of(doc), judged=figures).reference
 
 
-def confirmed(loss: float = 0.0, slower: float = 1.0, *, checked: int = 6) -> dict[str, Any]:
-    """Three runs of production that lose so much, and as much in the check of the alarm."""
+def confirmed(
+    loss: float = 0.0, slower: float = 1.0, *, checked: int = 6, crash: bool = False
+) -> dict[str, Any]:
+    """Three runs of production that lose so much, or a crash, and a check of it that does."""
     doc = probation_document()
     fallen = {"metric": CENTRE - loss, "wall_seconds": slower * MINE_WALL}
-    for _ in range(3):
-        watch(doc, **fallen)
+    for _ in range(1 if crash else 3):
+        watch(doc, **fallen | ({"metric": None} if crash else {}))
     for name in ("baseline", "compile", "compile", "baseline", "baseline", "compile")[:checked]:
         keys = fallen if name == "compile" else {"metric": CENTRE, "wall_seconds": BASE_WALL}
         watch(doc, name, confirm=True, **keys)
@@ -225,6 +227,8 @@ LOSS = 2 * PROBATION_MARGIN
         (confirmed(LOSS), -LOSS, None),
         (minimised(confirmed(LOSS)), LOSS, None),
         (confirmed(slower=1.5), None, BASE_WALL / (1.5 * MINE_WALL)),
+        # A crash casts doubt on both, and the last one decides.
+        (confirmed(LOSS, 1.5, crash=True), None, BASE_WALL / (1.5 * MINE_WALL)),
     ],
 )
 def test_a_confirmed_fall_is_shown_in_the_metrics_unit_or_as_a_ratio_of_times(doc, delta, speedup):

@@ -110,8 +110,9 @@ def test_an_arm_that_looks_more_often_may_see_the_target_by_chance(share):
     for run in runs(doc, "compile"):
         seen = evaluations(505.0, 3.0)
         run |= {"evaluations": seen[: int(share * len(seen))], "steps": share * 2000}
+    evidence = read_evidence(doc)
 
-    assert "target_unmeasured" == judge(doc).reasons[0].code
+    assert "target_unmeasured" == target_problem(evidence.candidates[0], evidence).code
 
 
 @pytest.mark.parametrize(

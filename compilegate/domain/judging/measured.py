@@ -205,7 +205,7 @@ def _compared(arm: Arm, evidence: Evidence) -> Sequence[FullRun]:
 
 def _speedups(arm: Arm, evidence: Evidence, segments: Segments) -> Mapping[int, float]:
     ours, theirs = segments[arm.name], segments[evidence.baseline.name]
-    numbers = sorted(n for n in ours.keys() & theirs.keys() if ours[n] and theirs[n])
+    numbers = sorted(n for n in ours if ours[n] and theirs[n])
     logs = block_log_speedups(arm, evidence) if numbers else []
     return {n: math.exp(log) for n, log in zip(numbers, logs, strict=True)}
 
