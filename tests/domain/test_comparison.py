@@ -106,6 +106,9 @@ def test_a_candidate_that_varies_more_has_the_degrees_of_freedom_of_its_own_runs
     assert pytest.approx(welch.df) == wild.df
     assert 3 <= wild.df < 14 == calm.df
     assert pytest.approx(3.0) == wild.spread
+    # Never below those of its own runs, which are all beside a baseline that does not vary.
+    few, constant = compared(sample(6, 0.0, 3.0), [-2.0, 2.0], []), compared(WILD, [0.7] * 4, [])
+    assert (5, 2) == (few.df, pytest.approx(constant.df))
 
 
 def test_a_look_sees_the_baseline_runs_before_its_last_candidate_run_and_no_later_ones():

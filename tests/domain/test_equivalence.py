@@ -420,8 +420,10 @@ def test_settings_of_the_compiler_are_its_change_and_no_other_one_is(compiler):
 @pytest.mark.parametrize(("keys", "why"), [({}, "no table"), (STRICT, "strict")])
 def test_without_a_table_nothing_is_examined(keys, why):
     evidence = read_evidence(examined(FIRST, LAST, table=None, **keys))
-    seen = equivalence_of(evidence.candidates[0], evidence)
+    mine = evidence.candidates[0]
+    seen = equivalence_of(mine, evidence)
 
+    assert 1.0 == rho_of(replace(mine, speed=(), quality=()), evidence)
     assert State.UNEXAMINED is seen.state
     assert why in seen.reason
 

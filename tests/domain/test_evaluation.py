@@ -75,7 +75,8 @@ def test_a_spread_that_comes_from_the_examples_is_bought_away():
     best = next(one for one in advised["larger"] if one["examples"] == advised["best_examples"])
     assert best["runs"] <= advised["runs_needed"] / 2
     assert advised["runs_saved"] == advised["runs_needed"] - best["runs"]
-    assert f"{advised['best_examples']:,} would need about {best['runs']} runs instead of" in said
+    instead = f"would need about {best['runs']} runs instead of {advised['runs_needed']}"
+    assert f"your 2,000 evaluation examples; {advised['best_examples']:,} {instead}" in said
     today = math.hypot(advised["spread_of_training_expected"], advised["spread_of_evaluation"])
     assert advised["runs_needed"] == runs_for_one_look(today / 0.01, history=4, level=0.05)
     # Past runs were not scored on the larger set.
@@ -116,7 +117,10 @@ def test_a_run_spared_is_worth_the_pair_or_what_production_saves_on_it(mode, the
 )
 def test_an_open_proof_is_advised_where_it_is_clear_what_helps(trial, finding, best, said):
     of_runs, training_sd, margin = trial
-    seen = read_evidence(scored(training_sd, runs=of_runs, margin=margin))
+    evidence = scored(training_sd, runs=of_runs, margin=margin)
+    for run in full_runs(evidence):
+        run["outcomes"]["per_outcome"] = 3
+    seen = read_evidence(evidence)
     found = {
         outcome: evaluation_of(QualityFinding(outcome, ""), seen.candidates[0], seen)
         for outcome in QualityOutcome
@@ -125,6 +129,7 @@ def test_an_open_proof_is_advised_where_it_is_clear_what_helps(trial, finding, b
 
     assert (finding, best) == (one.finding, one.best and one.best.examples)
     assert best is None or one.best.runs * 2 == one.today.runs
+    assert all("your 6,000" in reason.message for reason in one.reasons)
     for outcome in ("more_runs", "underpowered", "inconclusive"):
         assert said == [reason.code for reason in found.pop(QualityOutcome(outcome)).reasons]
     assert not any(other.reasons for other in found.values())
@@ -196,7 +201,7 @@ def test_a_metric_that_is_no_mean_of_the_outcomes_is_not_split():
 def test_sets_that_change_from_run_to_run_are_not_split():
     evidence = scored(0.0005)
     for number, run in enumerate(full_runs(evidence)):
-        run["outcomes"]["set_sha256"] = hashlib.sha256(bytes([number // 2])).hexdigest()
+        run["outcomes"]["set_sha256"] = hashlib.sha256(bytes([number % 2])).hexdigest()
     decision = judge(evidence)
 
     assert evaluation(decision) == {"finding": "sets_vary"}
@@ -414,6 +419,9 @@ def test_wanted_examples_are_the_inverse_of_the_spread():
     assert split.training_sd == pytest.approx(0.00165, rel=0.01)
     assert Split(1.0, 10**6, 2, 1.0).training_sd == pytest.approx(1.0)  # of two examples
     assert wanted == pytest.approx(8000, rel=0.02)
+    design = Design(0, 36, 0.05)
+    asked = weighed(split, design, design, 0.01).wanted
+    assert asked == split.wanted(0.01 / design.best_margin())
     assert split.at(wanted) <= 0.00275 < split.at(wanted - 1)
     assert split.wanted(0.99 * split.training_sd) is None
     assert split.wanted(split.expected_training_sd) is None
@@ -444,6 +452,7 @@ def test_chi_squared_limits_are_scipys(df, chance):
     z = stats.norm.ppf(chance)
 
     assert df_over_chi_squared(df, z) == pytest.approx(df / stats.chi2.ppf(chance, df), rel=0.02)
+    assert df_over_chi_squared(2, -(1 - 2 / 18) / math.sqrt(2 / 18)) == math.inf
 
 
 def test_the_range_of_the_training_part_covers_it():

@@ -171,7 +171,7 @@ def test_dollars_to_the_same_loss_follow_the_steps_to_it(faster, floor, loss_of,
         assert usd == (None if expected is None else pytest.approx(price * reached / 2000))
 
 
-def ending_at(ends: dict[str, list[float]], *, step: int = 10) -> Evidence:
+def ending_at(ends: dict[str, list[float]], *, step: float = 10) -> Evidence:
     """Runs of ten points that fall from 5 to 1.2 at the fourth; each other one of 14, later."""
     doc = document(metrics={name: [2.5] * len(own) for name, own in ends.items()})
     for name, own in ends.items():
@@ -204,25 +204,39 @@ def test_an_arm_that_ends_three_standard_errors_higher_never_gets_there(higher, 
 def test_three_standard_errors_higher_are_within_chance(higher, of):
     """Ends 6 and 8 apart: the pooled spread is 5, as is the error of two runs' means."""
     ends = {"baseline": [1.0, 7.0], "compile": [higher, 8.0 + higher]}
-    evidence = ending_at(ends)
+    evidence, single = ending_at(ends), ending_at({name: own[:1] for name, own in ends.items()})
 
     assert of == same_quality_figures(evidence.candidates[0], evidence).loss_of
+    assert "candidate" == same_quality_figures(single.candidates[0], single).loss_of
+
+
+def test_a_loss_is_that_of_the_last_tenth_of_its_curve():
+    doc = document(metrics={"baseline": [2.5], "compile": [2.5]})
+    for run in (*runs(doc, "baseline"), *runs(doc)):
+        run["loss_curve"] = [[n, 21.0 - n] for n in range(1, 21)]
+    evidence = read_evidence(doc)
+    found = same_quality_figures(evidence.candidates[0], evidence)
+
+    assert (1.5, 20, 20) == (found.loss, found.steps_baseline, found.steps_candidate)
 
 
 def test_steps_without_a_length_or_a_price_cost_nothing_known():
     ends = {"baseline": [1.0, 1.0], "compile": [1.0, 1.0]}
     still, sound = ending_at(ends, step=0), ending_at(ends)
+    short = ending_at(ends, step=0.1)
+    priced = same_quality_figures(short.candidates[0], short)
     unpriced = replace(sound, arms=tuple(replace(arm, usd_per_hour=None) for arm in sound.arms))
     for evidence in (still, unpriced):
         found = same_quality_figures(evidence.candidates[0], evidence)
 
         assert (None, None) == (found.usd_baseline, found.usd_candidate)
         assert found.steps_candidate is not None
+    assert None not in (priced.usd_baseline, priced.usd_candidate)
 
 
 @pytest.mark.parametrize(
     "curve",
-    [None, "no", [[1, 2.0]] * 9, [["a", 1]] * 20, [[1]] * 20, [[1, math.inf]] * 20],
+    [None, "no", [[1, 2.0]] * 9, [["a", 1]] * 20, [[1]] * 20, [1] * 20, [[1, math.inf]] * 20],
 )
 def test_without_usable_curves_the_same_quality_has_no_price(curve):
     doc = with_curves(document(metrics=GOOD), faster=1.0)

@@ -97,8 +97,11 @@ def test_seconds_that_no_step_explains_are_scaled_with_the_steps(good):
 def test_seconds_within_steps_are_scaled_and_no_others(good, lines, said, inside):
     for run in in_turn(good):
         on_own_data(run, PLANNED)
-    runs(good, "baseline")[1]["wall_seconds"] += 20
-    on_own_data(runs(good, "baseline")[2], round(1.05 * PLANNED))  # not the usual run
+    usual, *others = runs(good, "baseline")
+    usual["mode"] = "shadow"  # the others are production's
+    for run in others:
+        on_own_data(run, round(1.05 * PLANNED))
+    others[0]["wall_seconds"] += 20
     run = runs(good)[0]
     run.update(wall_seconds=50.0, job_seconds=90.0, steps=1820, seconds=said)
     run["work"].update(steps=1820, seconds=lines)
