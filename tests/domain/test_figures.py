@@ -10,6 +10,7 @@ import pytest
 from scipy import stats
 
 from compilegate.domain.judging import figures
+from compilegate.domain.judging.comparison import Samples, compare
 from compilegate.domain.judging.evidence import Evidence
 from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.judging.figures import (
@@ -267,8 +268,12 @@ def test_production_is_compared_with_every_baseline_run_there_is(ours, theirs, h
     assert (0.95, "eval_loss", "minimize") == (
         shown.confidence, shown.metric, shown.goal,
     )  # fmt: skip
-    if interval and not history:
-        compared = stats.ttest_ind(theirs, ours, equal_var=False)  # less is better
-        low, high = compared.confidence_interval(0.95)
-        assert pytest.approx(mean(theirs) - mean(ours)) == shown.estimate
-        assert pytest.approx((low, high)) == shown.interval
+    compared = compare(
+        Samples(
+            candidate=evidence.oriented(ours), baseline=evidence.oriented(theirs),
+            history=evidence.oriented(history),
+        )
+    )  # fmt: skip
+    assert (compared and compared.difference) == shown.estimate
+    assert (compared and compared.spread) == shown.spread
+    assert not interval or (compared and compared.interval(0.025)) == pytest.approx(shown.interval)
