@@ -220,7 +220,7 @@ class IamJobRoles:
                 for one in attached.get("AttachedPolicies", ()):
                     call(self._iam.detach_role_policy, RoleName=name, PolicyArn=one["PolicyArn"])
                 call(self._iam.delete_role, RoleName=name)
-                log.info("quota of roles used up: deleted %s, last used %s", name, used)
+                logger.info("quota of roles used up: deleted %s, last used %s", name, used)
                 return True
         return False
 
@@ -292,7 +292,7 @@ LISTING_SECONDS = 60
 SERVICE, NO_QUOTA = "sagemaker", ("NoSuchResourceException",)
 # As the Service Quotas console lists them, for example "ml.g5.xlarge for training job usage".
 _NAME = re.compile(r"(?P<type>ml\.\S+) for (?P<spot>spot )?training job usage")
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 Key = tuple[str, bool]  # instance type, spot
 
@@ -342,18 +342,18 @@ class ServiceQuotas:
         # A quota that was never changed may have no applied value, only a default.
         for operation in ("get_service_quota", "get_aws_default_service_quota"):
             if not self._answers:
-                break
+                return None
             call = getattr(self._client, operation)
             try:
                 answer = unless(NO_QUOTA, call, ServiceCode=SERVICE, QuotaCode=code)
             except Exception:  # what cannot be read is unknown
-                log.warning("quota %s could not be read", code, exc_info=True)
+                logger.warning("quota %s could not be read", code, exc_info=True)
                 self._answers = False  # a Lambda has no time to wait for it again
-                break
+                return None
             if answer:
                 limits = training_quotas([answer["Quota"]])
                 if key not in limits:
-                    log.warning("quota %s is %s, not that of %s", code, list(limits), key[0])
+                    logger.warning("quota %s is %s, not that of %s", code, list(limits), key[0])
                 return limits.get(key)
         return None
 
@@ -368,10 +368,10 @@ class ServiceQuotas:
             ):
                 self._listing |= training_quotas(page["Quotas"])
                 if self._seconds() > deadline:
-                    log.warning(
+                    logger.warning(
                         "listing quotas took longer than %s s and was cut off", MOST_SECONDS
                     )
                     break
         except Exception:  # what cannot be read is unknown
-            log.warning("quotas could not be listed", exc_info=True)
+            logger.warning("quotas could not be listed", exc_info=True)
         return self._listing

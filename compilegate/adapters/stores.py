@@ -155,12 +155,13 @@ class S3Store:
         ]
         if not written:
             raise NotFoundError(f"s3://{self.bucket}/{key} does not exist")
-        if len(written) > 1:
+        version, *others = written
+        if others:
             raise OverwrittenEvidenceError(
                 f"s3://{self.bucket}/{key} was written {len(written)} times, and a job leaves its "
                 f"output once: versions {', '.join(written)}"
             )
-        return written[0]
+        return version
 
     def put_stream(self, key: str, stream: BinaryIO, content_type: str) -> None:
         """A large file in parts, so that it need not fit into memory.

@@ -304,4 +304,6 @@ def test_a_client_waits_as_long_as_it_may(
         config.connect_timeout, config.read_timeout, config.max_pool_connections,
     )  # fmt: skip
     assert retries.items() <= config.retries.items()
+    # Botocore writes into what it is given.
+    assert config.retries is not (stores.HASTY if hasty else stores.PATIENT)["retries"]
     assert "" == stores.error_code(ValueError("no answer"))

@@ -55,9 +55,11 @@ class Ago(int):
 
 
 class Full:
-    """IAM of an account that refuses another role until one is deleted; ``idle`` are days."""
+    """IAM of an account that refuses another role until one is deleted; ``idle`` are days,
+    None of one that another execution deletes after it was listed.
+    """
 
-    def __init__(self, iam: Any, idle: dict[str, int], code: str = "LimitExceeded") -> None:
+    def __init__(self, iam: Any, idle: dict[str, int | None], code: str = "LimitExceeded") -> None:
         self._iam, self._idle, self.code = iam, idle, code
         self.asked, self.deleted = list[str](), list[str]()
 
@@ -72,9 +74,10 @@ class Full:
 
     def get_role(self, RoleName: str) -> Any:  # noqa: N803 - as boto3 has it
         answer = self._iam.get_role(RoleName=RoleName)
-        days = self._idle.get(RoleName.removeprefix("prod-us-east-1-"))
-        if days is not None:
-            answer["Role"]["RoleLastUsed"] = {"LastUsedDate": Ago(days)}
+        days = self._idle.get(RoleName.removeprefix("prod-us-east-1-"), 0)
+        if days is None:
+            raise ClientError({"Error": {"Code": "NoSuchEntity", "Message": ""}}, "GetRole")
+        answer["Role"]["RoleLastUsed"] = {"LastUsedDate": Ago(days)}
         return answer
 
     def delete_role(self, **request: Any) -> None:
@@ -87,11 +90,12 @@ class Full:
     [
         ("LimitExceeded", {"a": 30, "b": 31, "c": 29}, ["prod-us-east-1-b"]),
         ("LimitExceeded", {"a": 2, "b": 30}, []),
+        ("LimitExceeded", {"a": None}, []),
         ("AccessDenied", {"a": 31}, []),
     ],
 )
 def test_an_idle_role_makes_room_where_the_quota_is_used_up(
-    iam: Any, code: str, idle: dict[str, int], deleted: list[str]
+    iam: Any, code: str, idle: dict[str, int | None], deleted: list[str]
 ) -> None:
     arn = policy(iam)
     for workload in idle:

@@ -29,7 +29,8 @@ OWN, STOPPING = replace(LEFT, execution=TRIAL.arn), replace(LEFT, stopping=True)
 HELD = HeldLock("a", TRIAL.arn)
 FRESH = HeldLock("b", "arn:gone", ended_for=59.0)
 OLD = HeldLock("c", "arn:gone", ended_for=60.0)
-WAITING, TRAINING = RUNS[RunPhase.WAITING], RUNS[RunPhase.TRAINING]
+WAITING, TRAINING, RECORDING = (RUNS[phase] for phase in RunPhase)
+OF_RUN = replace(MODEL, execution=RECORDING.arn)
 
 
 @pytest.mark.parametrize(
@@ -39,7 +40,7 @@ WAITING, TRAINING = RUNS[RunPhase.WAITING], RUNS[RunPhase.TRAINING]
         (Work((), tuple(RUNS.values())), True, DrainSteps((WAITING, TRAINING))),
         (Work(jobs=(LEFT, MODEL)), False, DrainSteps(jobs=(LEFT,))),
         (Work(jobs=(LEFT, MODEL)), True, DrainSteps(jobs=(LEFT, MODEL))),
-        (Work((TRIAL,), jobs=(OWN, STOPPING)), True, DrainSteps((TRIAL,))),
+        (Work((TRIAL,), (RECORDING,), (OWN, OF_RUN, STOPPING)), True, DrainSteps((TRIAL,))),
         (Work(locks=(HELD, FRESH, OLD)), False, DrainSteps(locks=(OLD,))),
     ],
     ids=[

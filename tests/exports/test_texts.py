@@ -99,16 +99,16 @@ def test_without_figures_a_trials_candidates_are_those_of_its_other_records(
 
 
 def test_a_failure_says_why_and_another_candidates_does_not() -> None:
-    parsed = suite(verdict="stay_off", candidate=None, arms=ARMS, reasons=[REASON])
+    reasons = [REASON, {**REASON, "arm": None, "message": "of the trial"}]
+    parsed = suite(verdict="stay_off", candidate=None, arms=ARMS, reasons=reasons)
 
     first, second = (case.find("failure") for case in parsed.findall("testcase"))
     assert first is not None
     assert second is not None
-    assert "compile: 0.9x" in str(first.text)
-    assert "compile: 0.9x" not in str(second.text)
-    verdict, *reasons = str(first.text).splitlines()
+    verdict, *why = str(first.text).splitlines()
     assert ("stay_off", verdict) == (first.attrib["type"], first.attrib["message"])
-    assert ["compile: 0.9x"] == reasons
+    assert ["compile: 0.9x", "of the trial"] == why
+    assert [verdict, "of the trial"] == str(second.text).splitlines()
 
 
 def test_it_has_what_ants_schema_asks_for_in_its_order() -> None:
@@ -122,6 +122,11 @@ def test_it_has_what_ants_schema_asks_for_in_its_order() -> None:
     assert {"classname", "name", "time"} == parsed.find("testcase").attrib.keys()  # type: ignore[union-attr]
     # The sum of the candidate's three full runs, in seconds.
     assert "48045.000" == parsed.attrib["time"]
+    source = report().source
+    source["evidence"]["arms"][1]["runs"][-1]["wall_seconds"] = None  # of 16,057 s
+    text = junit(read_trial_report(source), trial=TRIAL, at=AT)
+    case = '<testcase classname="compilegate.bert-docs" name="compile" time="31988.000" />'
+    assert f"\n  {case}\n" in text
 
 
 def test_text_that_xml_cannot_hold_is_replaced() -> None:

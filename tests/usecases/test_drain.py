@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -23,7 +24,7 @@ from compilegate_operating.work import (
 )
 from tests.fake_clouds import MACHINE, TRAIN, ScriptedExecutions, cloud
 from tests.fakes import MemorySchedules
-from tests.usecases.production_ledger import register
+from tests.usecases.production_ledger import ran, register
 
 TRIAL = {"workload": "lm", "trial": "0mabc123", "spec_key": "s"}
 RUN = {"workload": "lm", "execution": f"{TRAIN}lm-run", "started": "2026-11-20T02:00:00Z"}
@@ -68,6 +69,8 @@ def job(deployment: Deployment, name: str, execution: str, status: str = "InProg
 
 def test_nothing_starts_until_it_is_undone(deployment: Deployment) -> None:
     services = deployment.services
+    for name in ("ads", "lm"):
+        deployment.schedules.remove(name)
     begin_drain(deployment, "human:ada")
 
     with pytest.raises(DrainedError, match=r"compilegate-dev has been drained since .* human:ada"):
@@ -78,8 +81,7 @@ def test_nothing_starts_until_it_is_undone(deployment: Deployment) -> None:
         begin_run(RUN, services=services)
     assert [] == deployment.locks()
 
-    end_drain(deployment, "human:ada")
-
+    assert () == end_drain(deployment, "human:ada")
     assert not begin_run(RUN, services=services)["duplicate"]
     acquire_lock({**TRIAL, "execution": f"{MACHINE}lm-0mabc123"}, services=services)
 
@@ -240,3 +242,8 @@ def test_a_run_whose_only_jobs_found_no_machine_waits_and_one_that_trained_recor
     wait = CapacityWait(1, run, 0, name, "baseline", None, 0.0, 300, None).to_entry()
     services.ledger.raw.put_once("lm", CapacityWait.key_of(run=run, attempt=0), wait)
     assert [RunPhase.WAITING] == [one.phase for one in drainage.read().runs]
+    ran(services, "lm", 1_000_000.0, "baseline")  # another run
+    assert [RunPhase.WAITING] == [one.phase for one in drainage.read().runs]
+    (other,) = services.ledger.history("lm").runs
+    services.ledger.append("lm", replace(other, run=run))
+    assert [RunPhase.RECORDING] == [one.phase for one in drainage.read().runs]

@@ -89,6 +89,7 @@ def test_what_is_kept_is_not_read_again_and_what_is_damaged_or_newer_is(cloud: S
     months = {one.workload: one for one in made.months}
     assert {"gone", "idle", "kept", "ledger", "zads"} == months.keys()
     assert Month("idle", "2026-11", "ml", NOVEMBER + 5, MonthFigures()) == months["idle"]
+    assert "2026-12" == statement("2026-12", cloud).month  # that has just begun
 
 
 def test_what_cannot_be_read_is_named_to_every_owner(cloud: Services) -> None:
