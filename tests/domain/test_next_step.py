@@ -2,14 +2,29 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from compilegate.domain.decision import QualityStep, SpeedStep
+from compilegate.domain.judging import next_step as following
+from compilegate.domain.judging.comparison import samples_of
 from compilegate.domain.judging.design import Design
+from compilegate.domain.judging.equivalence import State
+from compilegate.domain.judging.evidence import Arm, Evidence
 from compilegate.domain.judging.evidence_file import read_evidence
-from compilegate.domain.judging.next_step import next_quality, next_speed
+from compilegate.domain.judging.next_step import (
+    InformationValue,
+    concurrent_runs_missing,
+    is_shadow,
+    next_quality,
+    next_speed,
+    paid_baseline_runs,
+    value_of_shadow_runs,
+)
 from tests.domain.evidence_builder import add_candidate, arm, document, quality_run, runs, speed_run
 
 HOUR = 3600.0
@@ -38,6 +53,24 @@ def test_two_more_blocks_cost_what_the_last_one_of_each_open_arm_took():
 
     assert (2, ("baseline", "compile")) == (step.blocks, step.arms)
     assert pytest.approx(2 * (8 * 2 + 5 * 3)) == step.usd
+
+
+def test_the_first_step_is_one_block_whatever_a_round_may_hold():
+    step = speed_step({**document(blocks=0), "plan": {"blocks_per_round": 5}})
+
+    assert (0, 1) == (step.block, step.blocks)
+    assert step.why.startswith("1 short block,")
+    assert speed_step(measured()).why.startswith("2 short blocks,")
+
+
+def test_the_arm_that_is_on_is_measured_beside_those_on_top_of_it():
+    evidence = replace(read_evidence(measured()), on_top_of="compile")
+
+    assert ("baseline", "compile", "slow") == next_speed(evidence, ["slow"]).arms
+
+
+def test_an_arm_that_is_no_longer_measured_costs_nothing():
+    assert pytest.approx(2 * (8 * 2 + 9 * 50)) == speed_step(measured(), "slow").usd
 
 
 def test_a_plan_with_a_price_for_a_block_says_what_two_cost():
@@ -209,3 +242,158 @@ def test_extra_runs_begin_with_the_baseline_even_before_the_first_look():
     step = full_step(doc)
 
     assert ["baseline", "compile"] == [run.arm for run in step.runs]
+
+
+@pytest.mark.parametrize(
+    ("made", "target", "beside", "walls", "expected"),
+    [
+        # Half as many as the candidate's prove, rounded up; as many are paid for.
+        ((0, 0), 2, False, True, (1, 2)),
+        ((0, 0), 5, False, True, (3, 5)),
+        ((1, 2), 5, False, False, (1, 3)),
+        ((1, 7), 5, False, False, (0, 0)),
+        # Before the first look only a length is missing.
+        ((0, 0), 1, False, False, (1, 1)),
+        ((0, 0), 1, False, True, (0, 0)),
+        ((0, 1), 1, False, False, (0, 0)),
+        # Production makes one meanwhile, unless it has made none beside the candidate's so far.
+        ((0, 0), 5, True, True, (3, 2)),
+        ((3, 0), 5, True, True, (3, 5)),
+        ((3, 1), 5, True, True, (2, 1)),
+        ((3, 7), 5, True, True, (0, 0)),
+        ((3, 2), 5, True, True, (1, 0)),
+    ],
+)
+def test_baseline_runs_that_a_look_needs_and_those_that_are_paid_for(
+    made, target, beside, walls, expected
+):
+    doc = with_full_runs(*made, production_beside=beside)
+    doc["quality"]["history_wall_seconds"] = [HOUR] if walls else []
+    evidence = read_evidence(doc)
+    candidate = evidence.candidates[0]
+
+    assert expected == (
+        concurrent_runs_missing(candidate, evidence, target),
+        paid_baseline_runs(candidate, evidence, target),
+    )
+
+
+DESIGN = Design(history=0, n_max=12, error=0.05)
+
+
+@pytest.mark.parametrize(
+    ("made", "margin", "mode", "remaining", "target"),
+    [
+        # By the next look where the margin is wide, by as many as it takes where it is not.
+        ((3, 3), 0.02, "shadow", 100.0, 5),
+        ((3, 3), 0.0027, "shadow", 100.0, None),
+        ((3, 3), 1e-6, "shadow", 100.0, 12),
+        ((3, 3), 0.02, "shadow", 1.0, 5),
+        # Two runs and one have no spread to go by yet, and two equal ones none at all.
+        ((2, 1), 1e-6, "shadow", 100.0, 3),
+        ((1, 5), 0.02, "hybrid", 100.0, 2),
+        ((5, 5), 0.02, "hybrid", 100.0, 2),
+        ((12, 12), 0.02, "shadow", 100.0, 12),
+    ],
+)
+def test_extra_runs_are_worth_what_they_may_save_of_the_runs_to_come(
+    made, margin, mode, remaining, target
+):
+    """At twice the speed and one and a half times the price a quarter of a run is saved."""
+    doc = {**with_full_runs(*made), "runs_remaining": remaining}
+    doc["quality"]["margin"], doc["policy"]["quality_runs"] = margin, mode
+    evidence = read_evidence(doc)
+    candidate = evidence.candidates[0]
+    value = value_of_shadow_runs(candidate, evidence, DESIGN, 2.0)
+    if target is None:
+        spread = math.sqrt(samples_of(candidate, evidence).pooled_variance or 0.0)
+        target = DESIGN.runs_needed(spread / margin, 0.5)
+        assert target is not None
+        assert 5 < target < 12
+
+    more = max(target - made[0], 0)
+    paid = paid_baseline_runs(candidate, evidence, target)
+    assert value == InformationValue(
+        pytest.approx(0.8 * max(remaining - more, 0) * 0.25), more * 0.75 + paid, more
+    )
+
+
+def test_equal_runs_have_no_spread_to_plan_by():
+    doc = {**with_full_runs(3, 3), "runs_remaining": 100.0}
+    for run in (*runs(doc), *runs(doc, "baseline")):
+        run["metric"] = 2.5
+    evidence = read_evidence(doc)
+
+    value = value_of_shadow_runs(evidence.candidates[0], evidence, DESIGN, 2.0)
+    assert 2 == (value and value.runs)
+
+
+def test_a_step_that_brings_what_it_costs_pays():
+    assert [False, True, True] == [InformationValue(gain, 1.0).pays for gain in (0.9, 1.0, 1.1)]
+    assert 0 == InformationValue(1.0, 1.0).runs
+
+
+@pytest.mark.parametrize(
+    ("state", "made", "extra"),
+    [
+        (State.PASSED, 0, False),
+        (State.UNEXAMINED, 0, True),
+        (State.UNEXAMINED, 1, True),
+        (State.UNEXAMINED, 2, False),
+    ],
+)
+def test_a_hybrid_trials_first_runs_are_extra_unless_the_check_was_passed_before(
+    monkeypatch, state, made, extra
+):
+    seen = []
+
+    def checked(candidate: Arm, _: Evidence) -> Any:
+        seen.append(candidate.quality)
+        return SimpleNamespace(state=state)
+
+    monkeypatch.setattr(following, "equivalence_of", checked)
+    doc = with_full_runs(made, made)
+    doc["policy"]["quality_runs"] = "hybrid"
+    evidence = read_evidence(doc)
+
+    assert extra is is_shadow(evidence, evidence.candidates[0])
+    assert [()] == seen
+
+
+def test_after_the_last_look_one_more_baseline_run_is_asked_for():
+    step = full_step(with_full_runs(12, 12))
+
+    assert ("shadow", 0, 1) == (step.mode, count(step, "compile"), count(step, "baseline"))
+
+
+FIRST = ["baseline", "compile", "compile", "baseline"]
+SECOND = ["compile", "baseline", "baseline", "compile"]
+
+
+@pytest.mark.parametrize(
+    ("made", "order"), [(0, FIRST), (2, SECOND), (5, FIRST + SECOND), (8, FIRST + SECOND)]
+)
+def test_jobs_of_pairs_begin_by_turns_with_either_arm(made, order):
+    step = full_step(with_full_runs(made, made, pairs=True))
+
+    assert order == [run.arm for run in step.runs]
+    assert step.why.startswith("extra runs in pairs")
+
+
+def test_production_makes_no_pairs():
+    step = full_step(with_full_runs(3, 3, mode="canary", pairs=True))
+
+    assert (1, 1) == (count(step, "compile"), count(step, "baseline"))
+
+
+@pytest.mark.parametrize(
+    ("mode", "made", "asked"),
+    [("shadow", 1, 4), ("shadow", 5, 0), ("shadow", 9, 0), ("canary", 1, 1), ("canary", 9, 0)],
+)
+def test_what_is_on_catches_up_with_the_candidate(mode, made, asked):
+    doc = with_full_runs(3, 3, mode=mode)
+    add_candidate(doc, "on", speedup=1.2, metrics=[2.5] * made)
+    evidence = replace(read_evidence(doc), on_top_of="on")
+    step = next_quality(evidence, evidence.candidates[0], DESIGN, lacks_baseline_only=False)
+
+    assert asked == count(step, "on")

@@ -49,6 +49,10 @@ def test_a_trial_pays_by_a_formula_that_can_be_worked_by_hand():
     assert pytest.approx(CHANCE_OF_A_WIN * saved) == value.gain
     assert pytest.approx(0.192) == value.cost
     assert value.pays
+    # Too few runs to come bring nothing, and of an unknown length nothing is said.
+    assert 0.0 == value_of(3.0).gain
+    unknown = {**document(blocks=0), "runs_remaining": 9.0, "full_run_steps": None}
+    assert None is value_of_a_trial(read_evidence(unknown))
 
 
 def test_further_runs_pay_by_a_formula_that_can_be_worked_by_hand():
