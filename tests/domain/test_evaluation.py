@@ -164,17 +164,6 @@ def test_sizes_are_of_examples_and_an_endless_range_has_no_end():
     assert write(replace(advised, split=None).figures) == {"finding": "more_examples"}
 
 
-def test_a_spread_that_comes_from_training_is_said_not_to_be():
-    decision = judge(scored(0.012))
-    advised = evaluation(decision)
-
-    assert advised["finding"] == "not_examples"
-    assert advised["best_examples"] is None
-    assert advised["runs_saved"] is None
-    assert advised["usd_saved"] is None
-    assert "would not help" in advice(decision)["evaluation_sufficient"]
-
-
 @pytest.mark.parametrize(("intercept", "slope"), [(0.0, 100.0), (1.0, -1.0), (100.0, -100.0)])
 def test_percentages_and_error_rates_are_the_same_outcomes(intercept, slope):
     plain = scored(0.0005)

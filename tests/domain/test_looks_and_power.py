@@ -21,6 +21,7 @@ from compilegate.domain.judging.design import (
     look_at,
     looks,
     next_look,
+    provable,
     runs_for_one_look,
     runs_left_for,
     spent,
@@ -105,6 +106,14 @@ def test_a_look_proves_its_provable_margin_with_about_the_chance_it_says(n, chan
     assert pytest.approx(chance, abs=0.02) == exact
 
 
+@pytest.mark.parametrize("n", [2, 3, 8])
+def test_one_look_that_just_proves_the_margin_is_enough(n):
+    margin = provable(n, 20, ALPHA, LIKELY)
+    beyond = margin * (1 / margin) > 1  # by the last digit
+
+    assert n + beyond == runs_for_one_look(1 / margin, history=20, level=ALPHA)
+
+
 def test_a_spread_that_no_number_of_runs_masters_needs_none():
     assert runs_for_one_look(20, history=0, level=ALPHA) is None
     assert Design(0, 36, ALPHA).runs_needed(20) is None
@@ -125,6 +134,7 @@ def test_a_spread_that_no_number_of_runs_masters_needs_none():
         ("canary", 12, None, 12),
         ("hybrid", 36, 24, 12),
         ("hybrid", 36, 5, 2),
+        ("hybrid", 36, 4, 2),
         ("hybrid", 36, 3.9, None),
     ],
 )

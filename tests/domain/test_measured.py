@@ -103,17 +103,19 @@ def test_the_baseline_comes_first_and_the_candidate_of_the_decision_next():
 
 
 def test_blocks_that_both_arms_completed_are_compared():
-    doc = document(blocks=4)
+    doc = document(blocks=5)
     blocks, theirs = runs(doc, stage="speed"), runs(doc, "baseline", "speed")
     arm(doc, "baseline")["runs"].remove(theirs[0])
     arm(doc)["runs"].remove(blocks[1])
-    blocks[2]["step_seconds"] = [0.02] * 10  # too short for a steady state
+    for run in (blocks[2], theirs[4]):
+        run["step_seconds"] = [0.02] * 10  # too short for a steady state
     measured, evidence = measured_of(doc), read_evidence(doc)
     lead, segments = measured.lead, evidence.segments["compile"]
 
-    assert [0, 2, 3] == [*lead.blocks]
-    assert [segments[3]] == lead.steady
-    assert segments[3].steady_step_seconds == lead.steady_step_seconds
+    assert [0, 2, 3, 4] == [*lead.blocks]
+    assert [segments[3], segments[4]] == lead.steady
+    seconds = [segments[block].steady_step_seconds for block in (3, 4)]
+    assert pytest.approx(mean(seconds)) == lead.steady_step_seconds
     assert {3: math.exp(*block_log_speedups(evidence.candidates[0], evidence))} == lead.speedups
     assert measured.has_speed
 
@@ -227,7 +229,8 @@ LOSS = 2 * PROBATION_MARGIN
         (confirmed(LOSS), -LOSS, None),
         (minimised(confirmed(LOSS)), LOSS, None),
         (confirmed(slower=1.5), None, BASE_WALL / (1.5 * MINE_WALL)),
-        # A crash casts doubt on both, and the last one decides.
+        # A crash casts doubt on both, and the last that fell decides.
+        (confirmed(LOSS, crash=True), -LOSS, None),
         (confirmed(LOSS, 1.5, crash=True), None, BASE_WALL / (1.5 * MINE_WALL)),
     ],
 )

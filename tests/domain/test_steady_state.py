@@ -53,7 +53,7 @@ def test_the_warm_up_ends_with_the_first_fifth_step_whose_window_is_mostly_stead
 
 def test_the_outermost_fiftieth_is_pulled_in_and_what_it_adds_is_lost():
     """Of 100 steps after a warm-up of 20: the two slowest and the two quickest."""
-    tail = [0.10] * 48 + [0.12] * 48 + [0.9, 0.5, 0.01, 0.02]
+    tail = [0.09] + [0.10] * 47 + [0.12] * 47 + [0.13] + [0.9, 0.5, 0.01, 0.02]
     segment = steady([0.2] * 20 + tail)
 
     assert 20 == segment.warm_up_steps
@@ -70,12 +70,13 @@ def test_compilation_inside_the_first_step_is_counted_once():
 
 def test_a_late_recompilation_recurs_over_a_longer_run_as_the_logarithm_of_its_steps():
     steps = [0.1] * 160
-    steps[120] = 5.1
+    steps[110], steps[120] = 1.0, 5.1  # ten times the baseline's is not yet one
     short, long = steady(steps, full_run=160), steady(steps, full_run=160**2)
 
     assert pytest.approx(5.0) == short.late_seconds
     assert pytest.approx(0.1) == short.steady_step_seconds
     assert pytest.approx([5.0, 10.0]) == [short.overhead_seconds, long.overhead_seconds]
+    assert pytest.approx(0.9 / 139) == short.lost_step_seconds
 
 
 def test_a_full_run_shorter_than_the_segment_still_pays_a_recompilation_whole():

@@ -7,7 +7,7 @@ import math
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import stats
+from scipy import special, stats
 
 from compilegate.domain.judging import student
 
@@ -39,6 +39,16 @@ def test_the_incomplete_beta_function_is_exact_at_both_ends():
     ends = [student.incomplete_beta(2, 3, x, 1 - x) for x in (0.0, 1.0, -0.1, 1.1)]
 
     assert [0.0, 1.0, 0.0, 1.0] == ends
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "x"),
+    [(2, 50, 1e-6), (0.5, 200, 1e-8), (50, 2, 0.25), (300, 0.5, 0.5), (3, 4, 0.3), (40, 3, 0.999)],
+)
+def test_the_incomplete_beta_function_keeps_its_digits_by_scipy(a, b, x):
+    expected = special.betainc(a, b, x)
+
+    assert pytest.approx(expected, rel=1e-10, abs=0) == student.incomplete_beta(a, b, x, 1 - x)
 
 
 @pytest.mark.parametrize("p", [0.0, 1.0, -0.1, math.nan])

@@ -130,14 +130,6 @@ def test_whole_runs_that_go_on_at_the_target_may_not_cost_more(longer, dearer, c
     assert ("full_run_disagrees" if costs_more else None) == (problem and problem.code)
 
 
-@pytest.mark.parametrize("reached", [2, 3])
-def test_three_runs_of_each_arm_have_to_reach_it(reached):
-    decision = judge(trial((*LATER[:reached], *[None] * (5 - reached))))
-
-    assert (reached < 3) is ("target_few_runs" in codes(decision))
-    assert (reached == 3) is (decision.verdict is Verdict.PROMOTE)
-
-
 @pytest.mark.parametrize(
     ("theirs", "ours", "said"),
     [

@@ -33,7 +33,7 @@ def resolution(
 
     None where no look up to ``n_max`` does. ``spreads`` are those that were learned.
     """
-    asked = replace(policy, small_wins=0.0, min_mean_speedup=1.0, min_proven_speedup=1.0)
+    asked = replace(policy, small_wins=0.0, min_proven_speedup=1.0)
     rest = {
         "schema": 1, "workload": "any", "full_run_steps": STEPS,
         "plan": {"spreads": write(spreads)},
