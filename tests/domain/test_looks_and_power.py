@@ -145,6 +145,8 @@ def test_a_design_uses_what_policy_allows_and_half_of_what_remains(mode, most, r
     assert n_max == (design.n_max if design else None)
     if design:
         assert (3, policy.alpha / 2) == (design.history, design.level)
+        assert (1.0, 1) == (design.rho, design.metrics)
+        assert Design(3, 12, 0.05, least_chance=EVEN, rho=1.0, metrics=1) == Design(3, 12, 0.05)
         assert (EVEN if mode == "shadow" else FAIR) == design.least_chance
 
 

@@ -204,7 +204,7 @@ def test_an_arm_that_ends_three_standard_errors_higher_never_gets_there(higher, 
 def test_three_standard_errors_higher_are_within_chance(higher, of):
     """Ends 6 and 8 apart: the pooled spread is 5, as is the error of two runs' means."""
     ends = {"baseline": [1.0, 7.0], "compile": [higher, 8.0 + higher]}
-    evidence, single = ending_at(ends), ending_at({name: own[:1] for name, own in ends.items()})
+    evidence, single = ending_at(ends), ending_at({"baseline": [1.0], "compile": [1.1]})
 
     assert of == same_quality_figures(evidence.candidates[0], evidence).loss_of
     assert "candidate" == same_quality_figures(single.candidates[0], single).loss_of
@@ -213,7 +213,7 @@ def test_three_standard_errors_higher_are_within_chance(higher, of):
 def test_a_loss_is_that_of_the_last_tenth_of_its_curve():
     doc = document(metrics={"baseline": [2.5], "compile": [2.5]})
     for run in (*runs(doc, "baseline"), *runs(doc)):
-        run["loss_curve"] = [[n, 21.0 - n] for n in range(1, 21)]
+        run["loss_curve"] = [[n, 21.0 - n, None] for n in range(1, 21)]
     evidence = read_evidence(doc)
     found = same_quality_figures(evidence.candidates[0], evidence)
 
@@ -239,11 +239,12 @@ def test_steps_without_a_length_or_a_price_cost_nothing_known():
     [None, "no", [[1, 2.0]] * 9, [["a", 1]] * 20, [[1]] * 20, [1] * 20, [[1, math.inf]] * 20],
 )
 def test_without_usable_curves_the_same_quality_has_no_price(curve):
-    doc = with_curves(document(metrics=GOOD), faster=1.0)
-    for run in runs(doc):
-        run["loss_curve"] = curve
+    for name in ("baseline", "compile"):
+        doc = with_curves(document(metrics=GOOD), faster=1.0)
+        for run in runs(doc, name):
+            run["loss_curve"] = curve
 
-    assert saving(doc)["same_quality"] is None
+        assert saving(doc)["same_quality"] is None
 
 
 def test_throughput_carries_students_interval():

@@ -98,6 +98,7 @@ def test_a_straggler_of_no_more_than_the_spike_ratio_is_pulled_in_not_counted():
 def test_a_full_run_is_overhead_and_steady_steps():
     segment = Segment(20, 0.1, 12.0, late_seconds=5.0)
 
+    assert Segment(20, 0.1, 12.0, 0.0, 0.0) == Segment(20, 0.1, 12.0)
     assert pytest.approx([112.0, 107.0]) == [
         segment.full_run_seconds(1000, calm=calm) for calm in (False, True)
     ]

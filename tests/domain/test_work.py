@@ -283,6 +283,9 @@ EQUAL: dict[str, Change] = {
     },
     "nobody counts samples": uncounted,
     "an earlier release's baseline": without("work", "baseline"),
+    "no lines beside an earlier release's baseline": both(
+        full("steps", 0), without("work", "baseline")
+    ),
     "all jobs counted otherwise": both(
         in_both_arms(less, 1.0), in_both_arms(full, "steps", 1000), in_both_arms(without, "steps")
     ),
