@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 
 from compilegate.domain.arithmetic import mean, ratio
 from compilegate.domain.claims import ALARM, FLAG_STATES, VERDICTS, Label, SpeedClaim
@@ -267,7 +266,7 @@ def _bullet(
     words: str,
 ) -> BulletChart:
     fixed = [estimate, *(value for value, _, _ in limits)]
-    reach = max(fixed) - min(fixed) or abs(estimate) or 1.0
+    reach = max(fixed) - min(fixed) or 1.0
     # An interval far wider than the limits runs off the scale instead of hiding them.
     clipped = None
     if ends:
@@ -286,11 +285,9 @@ def _bullet(
     return BulletChart(place(estimate), band, marks, words)
 
 
-def _spread_labels(marks: Sequence[Mark]) -> list[Mark]:
-    """Labels pushed outwards where they would touch; a third one between them goes without."""
-    if min(b.at - a.at for a, b in pairwise(marks)) >= LABEL_WIDTH:
-        return list(marks)
-    first, *between, last = marks
-    if last.at - first.at < 2 * LABEL_WIDTH:
-        first, last = replace(first, anchor="end"), replace(last, anchor="start")
-    return [first, *(replace(mark, text="") for mark in between), last]
+def _spread_labels(marks: Sequence[Mark]) -> Sequence[Mark]:
+    """Both labels pushed outwards where they would touch."""
+    first, last = marks
+    if last.at - first.at >= LABEL_WIDTH:
+        return marks
+    return [replace(first, anchor="end"), replace(last, anchor="start")]

@@ -4,11 +4,22 @@ from dataclasses import replace
 
 import pytest
 
+from compilegate.domain.claims import ALARM, FLAG_STATES, VERDICTS
 from compilegate.domain.codec import read
+from compilegate.domain.formats import MINUS
 from compilegate.domain.notes import SCRIPT_COMPILES, Note
 from compilegate.domain.reasons import headline as template
 from compilegate.domain.records.trials import FlagOutcome
-from compilegate.report.words import LONGEST, control_sentences, headline, lede
+from compilegate.report.words import (
+    LONGEST,
+    Mark,
+    control_sentences,
+    figures_of,
+    headline,
+    label,
+    lede,
+    metric_cards,
+)
 from compilegate.usecases.reports import read_trial_report
 from tests.decision_builder import control_figures
 from tests.report import samples
@@ -70,6 +81,10 @@ def test_a_headline_says_what_to_do_and_why(source, expected):
         ("inconclusive", "speed_inconclusive", "faster_not_clearly", "Not proven", "quality"),
         ("revert", "candidate_crashed", "probation", "Turned back off", "probation"),
         ("continue", "alarm", None, "On probation", "probation"),
+        ("stay_off", "candidate_crashed", None, "Leave it off", "quality"),
+        ("inconclusive", "trial_over_budget", "plan", "Not tried", "plan"),
+        ("inconclusive", "trial_over_budget", None, "Not proven", "quality"),
+        ("inconclusive", "trial_over_time", None, "Not tried", "plan"),
     ],
 )
 def test_the_reason_that_decided_is_the_headlines(verdict, code, variant, opening, stage):
@@ -79,6 +94,38 @@ def test_the_reason_that_decided_is_the_headlines(verdict, code, variant, openin
     assert len(_headline(source)) <= LONGEST
     if verdict == "inconclusive":
         assert not rendered(source).subject.endswith("...")
+
+
+@pytest.mark.parametrize(
+    ("changes", "variant"),
+    [
+        ({"lower_bound": 1.101}, "faster_not_clearly"),
+        ({"lower_bound": 1.1}, None),
+        ({"lower_bound": None}, None),
+        (None, "no_steady_state"),
+        ({"interval": [0.8, 0.9]}, "slower"),
+    ],
+)
+def test_a_headline_says_how_the_speed_stands_to_what_is_required(changes, variant):
+    code = "speedup_too_small" if variant == "slower" else "speed_inconclusive"
+    source = _decided("stay_off", code)
+    speed = changes and {**source["decision"]["speedup"], **changes}
+    said = _headline(with_decision(source, speedup=speed))
+
+    words = template(code, variant).partition("{")[0]
+    assert said.startswith(f"Leave it off: {words}")
+    other = template(code, "faster_not_clearly" if variant is None else None)
+    assert other.format(**FIGURES) not in said
+
+
+def test_labels_say_how_a_probation_and_a_failed_trial_stand():
+    made = [
+        _decided("continue", "alarm", stage="probation"), _decided("continue", "x"),
+        _decided("continue", "x", stage="probation"), samples.failed(), samples.promote(),
+    ]  # fmt: skip
+
+    assert [ALARM, VERDICTS["continue"], FLAG_STATES["probation"], VERDICTS["failed"],
+            VERDICTS["promote"]] == [label(read_trial_report(one)) for one in made]  # fmt: skip
 
 
 @pytest.mark.parametrize("name", samples.SAMPLES)
@@ -156,3 +203,64 @@ def test_a_control_says_what_was_measured_of_it(control, words):
     assert control_sentences([control_figures("native", **{"reason": None, **control})]) == [
         f"The same versions without the compiler (native): {words}"
     ]
+
+
+@pytest.mark.parametrize(
+    ("estimate", "interval", "low", "high"),
+    [
+        (1.4, (1.2, 1.5), 1.0, 1.5),
+        (0.8, (0.7, 0.9), 0.7, 1.1),
+        (1.2, (1.1, 1.2), 1.0, 1.2),
+        (1.2, (0.1, 9.0), 0.7, 1.5),  # one and a half of the 0.2 between 1x and 1.2x beyond them
+    ],
+)
+def test_a_scale_of_the_speed_up_holds_limits_estimate_and_what_has_room_of_the_interval(
+    estimate, interval, low, high
+):
+    """Eight percent of what is between the ends are left on both sides."""
+    source = samples.promote()
+    speed = {**source["decision"]["speedup"], "estimate": estimate, "interval": list(interval)}
+    cards = metric_cards(read_trial_report(with_decision(source, speedup=speed)))
+    bullet = cards[0].bullet
+
+    def at(value):
+        return pytest.approx(100 * ((value - low) / (high - low) + 0.08) / 1.16, abs=0.02)
+
+    ends = (max(low, interval[0]), min(high, interval[1]))
+    assert (at(estimate), at(ends[0])) == (bullet.point, bullet.band[0])
+    assert at(ends[1]) == sum(bullet.band)
+    apart = 100 * 0.1 / (high - low) / 1.16 >= 17
+    sides = ("middle", "middle") if apart else ("end", "start")
+    limits = [(at(1.0), "1x", "plain"), (at(1.1), "1.10x", "bad")]
+    assert [Mark(*one, side) for one, side in zip(limits, sides, strict=True)] == bullet.marks
+    assert figures_of(cards)[0] == (cards[0].name, f"{estimate:.2f}x", cards[0].note)
+
+
+@pytest.mark.parametrize(
+    ("goal", "estimate", "interval", "ends", "marks"),
+    [
+        ("minimize", 0.01, (-0.02, 0.04), (-0.04, 0.05), [(0.0, "equal"), (0.05, "+0.05")]),
+        ("maximize", 0.01, (-0.02, 0.04), (-0.05, 0.04), [(-0.05, f"{MINUS}0.05"), (0.0, "equal")]),
+        ("minimize", -0.2, None, (0.0, 0.2), [(0.0, "equal"), (0.05, "+0.05")]),
+    ],
+)
+def test_a_scale_of_quality_goes_from_equal_to_the_margin(goal, estimate, interval, ends, marks):
+    """The decision's figures are in the direction of the goal, those of the scale the metric's."""
+    source = samples.promote()
+    judged = {**source["decision"]["quality"], "goal": goal, "estimate": estimate,
+              "interval": interval and list(interval)}  # fmt: skip
+    trial = read_trial_report(with_decision(source, quality=judged))
+    bullet, (low, high) = metric_cards(trial)[1].bullet, ends
+
+    def at(value):
+        return pytest.approx(100 * ((value - low) / (high - low) + 0.08) / 1.16, abs=0.02)
+
+    assert at(trial.judged.quality.delta) == bullet.point
+    assert [(at(x), text) for x, text in marks] == [(m.at, m.text) for m in bullet.marks]
+    assert ["bad" if text != "equal" else "plain" for _, text in marks] == [
+        mark.kind for mark in bullet.marks
+    ]
+    seen = trial.judged.quality.delta_interval
+    assert bullet.band is None if seen is None else True
+    if seen:
+        assert (at(seen[0]), at(seen[1])) == (bullet.band[0], sum(bullet.band))

@@ -227,7 +227,7 @@ def round_ticks(low: float, high: float, most: int, show: Callable[[float], str]
 
 
 def seconds_axis(title: str, values: Sequence[float]) -> Axis:
-    """A logarithmic axis with ticks at 1, 2 and 5 of each decade, in the unit that suits them."""
+    """A logarithmic axis with ticks at 1, 2 and 5 of each decade, or closer ones."""
     low, high = math.log10(min(values)) - 0.12, math.log10(max(values)) + 0.15
     decades = range(math.floor(low), math.ceil(high) + 1)
     leads: tuple[int, ...] = (1, 3)
@@ -237,6 +237,8 @@ def seconds_axis(title: str, values: Sequence[float]) -> Axis:
         leads = (1,)
     marks = [lead * 10.0**decade for decade in decades for lead in leads]
     inside = [(mark, duration(mark)) for mark in marks if low <= math.log10(mark) <= high]
+    if len(inside) < 2:
+        inside = round_ticks(10**low, 10**high, TICKS, duration)
     return Axis(title, 10**low, 10**high, inside, grid=True, logarithmic=True)
 
 

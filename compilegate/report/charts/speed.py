@@ -110,7 +110,7 @@ def _arm_marks(index: int, arm: MeasuredArm, value: float | None, ends: Ends | N
 def _ends(mark: Mark) -> Sequence[float]:
     match mark:
         case Bar() | Interval():
-            return (mark.low, mark.high)
+            return (mark.high,)  # the axis begins at zero
         case Points():
             return mark.x
         case _:

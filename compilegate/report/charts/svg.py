@@ -56,9 +56,9 @@ class _Frame:
     @cached_property
     def left(self) -> float:
         widths = [text_width(text) for _, text in self.figure.y.ticks]
-        first = self.figure.x.ticks[0] if self.figure.x.ticks else (0.0, "")
+        first = self.figure.x.ticks[0][1] if self.figure.x.ticks else ""
         # A tick's text at the very left needs half of its width.
-        return max(max(widths, default=-GAP) + GAP, text_width(first[1]) / 2, EDGE)
+        return max(max(widths, default=-GAP) + GAP, text_width(first) / 2, EDGE)
 
     @cached_property
     def right(self) -> float:

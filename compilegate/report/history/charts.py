@@ -37,7 +37,7 @@ from compilegate.report.history.view import MOST_SHOWN, Event, HistoryView, Sum
 # What the history's charts share: runs along the axis, the flag behind them, events above them.
 
 MOST_TICKS = 16
-TICK_STEPS = (1, 5, 10, 50, 100, 500, 1000)
+TICK_STEPS = (1, 5, 10, 50, 100)  # enough for MOST_SHOWN runs
 # Background and name of each flag state; off is white.
 BANDS = {
     "probation": ("first", "flag on probation"),
@@ -51,8 +51,8 @@ MANY_RUNS = 60  # more have smaller markers without words; the table has them
 def runs_axis(view: HistoryView) -> Axis:
     """Whole numbers, each run's own while there is room for them."""
     runs, before, last = len(view.runs[view.left_out :]), view.left_out, len(view.runs)
-    step = next((step for step in TICK_STEPS if step * MOST_TICKS >= runs), runs)
-    first = before + 1 if runs <= MOST_TICKS else before - before % step + step
+    step = next(step for step in TICK_STEPS if step * MOST_TICKS >= runs)
+    first = before - before % step + step
     ticks = [(float(number), count(number)) for number in range(first, last + 1, step)]
     return Axis("production run", before + 0.3, last + 0.7, ticks)
 
@@ -346,5 +346,5 @@ def _money_finding(view: HistoryView) -> str:
     savings = view.savings
     if savings is None or savings.saved_usd is None:
         return ""
-    text = f"{money(savings.saved_usd)} in {savings.priced_runs} runs"
+    text = f"{money(savings.saved_usd)} in {plural(savings.priced_runs, 'run')}"
     return text + (f", {money(savings.expected_usd)} expected." if savings.expected_usd else ".")
