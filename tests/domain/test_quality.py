@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
+from statistics import stdev
 from typing import Any
 
 import pytest
@@ -11,15 +13,37 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from compilegate.domain.decision import Verdict
-from compilegate.domain.judging.comparison import Samples
-from compilegate.domain.judging.design import FAIR, Design, spent
+from compilegate.domain.judging import quality
+from compilegate.domain.judging.comparison import Comparison, Samples
+from compilegate.domain.judging.design import FAIR, Design, runs_for_one_look, spent
+from compilegate.domain.judging.evidence import Arm, Evidence
+from compilegate.domain.judging.evidence_file import read_evidence
+from compilegate.domain.judging.identity import Identity
 from compilegate.domain.judging.quality import (
+    WORSE_LEVEL,
     QualityFinding,
     QualityOutcome,
+    chance_of_passing,
+    design_of,
+    first_runs,
+    judge_full_runs,
     judge_quality,
+    judge_quality_of,
+    quality_figures,
+    refuse_before_spending,
     underpowered,
 )
-from tests.domain.evidence_builder import GOOD, document, judge, runs, sample, step_of
+from tests.domain.evidence_builder import (
+    GOOD,
+    add_candidate,
+    arm,
+    document,
+    judge,
+    quality_run,
+    runs,
+    sample,
+    step_of,
+)
 
 MARGIN = 0.02
 
@@ -29,8 +53,9 @@ def gate(
     baseline: list[float],
     history: tuple[float, ...] = (),
     margin: float = MARGIN,
+    **changes: Any,
 ) -> QualityFinding:
-    design = Design(history=len(history), n_max=12, error=0.05)
+    design = Design(**{"history": len(history), "n_max": 12, "error": 0.05, **changes})
     return judge_quality(Samples(candidate, baseline, history), margin, design)
 
 
@@ -84,6 +109,230 @@ def test_the_gate_decides_on_what_the_runs_show(what):
     assert outcome == gate(*runs_of).outcome
 
 
+CALM = tuple(sample(8, 0.0, 1e-5))
+
+
+@pytest.mark.parametrize(
+    ("loss", "history", "outcome"),
+    [
+        # Half of the margin or more, beyond doubt.
+        (0.6, CALM, WORSE),
+        (0.5, CALM, WORSE),
+        (0.4, CALM, MORE),
+        # On three degrees of freedom at least, and a spread.
+        (10, tuple(sample(4, 0.0, 1e-5)), WORSE),
+        (10, tuple(sample(3, 0.0, 1e-5)), MORE),
+        (10, (0.0,) * 8, MORE),
+    ],
+)
+def test_before_a_look_only_a_loss_beyond_doubt_is_one(loss, history, outcome):
+    assert outcome == gate([-loss * MARGIN], [0.0], history).outcome
+
+
+@pytest.mark.parametrize(("metrics", "outcome"), [(1, WORSE), (2, MORE)])
+def test_several_metrics_share_the_chance_of_a_false_loss(metrics, outcome):
+    """Losses at 0.0004 before a look, of 0.0005, and at 0.8 of what the look at 5 may spend."""
+    spread, df = stdev(PAST), len(PAST) - 1
+    lost = stats.t.isf(0.0004, df) * spread * math.sqrt(2)
+    assert outcome == gate([-lost], [0.0], PAST, MARGIN, metrics=metrics).outcome
+
+    share = stats.t.isf(0.8 * spent(5, 12, WORSE_LEVEL), 8) * math.sqrt(2 / 5)
+    at_look = pair(5, 0.8, 0.8 / share)
+    assert outcome == gate(*at_look, metrics=metrics).outcome
+
+
+def test_a_small_loss_is_none_however_strictly_a_promotion_is_proven():
+    assert WORSE != gate(*pair(5, 0.4, 0.1), error=1e-6).outcome
+
+
+def test_large_metrics_that_agree_to_their_last_digits_are_copied():
+    copied = [1e6, 1e6 + 1e-7, 1e6 - 1e-7]
+
+    assert QualityOutcome.INCONCLUSIVE == gate(copied, copied).outcome
+
+
+def test_a_finding_says_what_its_runs_would_prove_and_how_many_it_takes():
+    design = Design(history=0, n_max=12, error=0.05)
+    two, five = gate(*pair(2, 0, 0.01)), gate(*pair(5, 0, 1.2))
+
+    for finding, n in ((two, 2), (five, 5)):
+        compared = finding.comparison
+        assert compared is not None
+        assert pytest.approx(design.provable_margin(n) * compared.spread) == finding.provable_margin
+        assert finding.runs_needed == runs_for_one_look(
+            compared.spread / MARGIN, history=0, level=design.level
+        )
+        assert (n, spent(n, 12, 0.05)) == (finding.look, finding.level)
+    assert "significantly worse by 0.03" == gate(*pair(5, 1.5, 0.1)).reason
+    assert None is gate([-0.2], [0.0], PAST).interval
+
+
+@pytest.mark.parametrize(("ours", "theirs"), [(3, 3), (5, 8), (3, 20), (14, 14)])
+def test_the_chance_of_passing_is_that_of_the_last_look_at_todays_trend(ours, theirs):
+    design = Design(history=0, n_max=12, error=0.05)
+    compared = Comparison(-0.005, 0.02, 9.0, ours, theirs)
+
+    trend = -0.005 * min(1, ours / 12)
+    error = 0.02 * math.sqrt(1 / 12 + 1 / max(theirs, 12))
+    bar = stats.t.isf(spent(12, 12, 0.05), 9 + 2 * (12 - ours))
+    expected = stats.norm.cdf((trend + MARGIN) / error - bar)
+    assert pytest.approx(expected) == chance_of_passing(compared, MARGIN, design)
+
+
+def full_runs(**changes: list[dict[str, Any]]) -> tuple[Arm, Evidence]:
+    """Two runs of each arm, or these, one arm's after the other's."""
+    doc = document(metrics={"baseline": [2.5], "compile": [2.5]})
+    place = 0
+    for name in dict.fromkeys((*changes, "baseline", "compile")):
+        own = arm(doc, name)["runs"]
+        own[:] = [run for run in own if run["stage"] == "speed"]
+        for n, change in enumerate(changes.get(name, [{}, {}])):
+            own.append({**quality_run(place, 17 + n, 2.5 + n / 100, 60.0), **change})
+            place += 1
+    evidence = read_evidence(doc)
+    return evidence.candidates[0], evidence
+
+
+DESIGN = Design(history=0, n_max=12, error=0.05)
+FAILED: dict[str, Any] = {"finished": False, "metric": None}
+
+
+@pytest.mark.parametrize(
+    ("failed", "done", "nothing"),
+    [(1, 0, False), (2, 0, True), (2, 1, True), (2, 2, False), (3, 2, True)],
+)
+def test_a_baseline_that_mostly_fails_is_nothing_to_compare_with(failed, done, nothing):
+    finding = judge_full_runs(*full_runs(baseline=[FAILED] * failed + [{}] * done), DESIGN)
+
+    assert nothing is (finding.outcome is QualityOutcome.INCONCLUSIVE)
+    assert nothing is finding.reason.startswith(f"{failed} full runs of the baseline failed")
+
+
+SAME: dict[str, Any] = {"seed": 17}
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "repeating"),
+    [
+        ([SAME, SAME], [{}, {}], "compile"),
+        ([{}], [SAME, SAME], "baseline"),
+        ([SAME, SAME, {}, {}], [{}], None),
+        ([SAME, SAME], [SAME, SAME], "compile and baseline"),
+        ([{}, {}], [{**SAME, "mode": "production"}] * 2, None),
+    ],
+)
+def test_an_arm_of_which_half_the_runs_repeat_a_seed_shows_nothing(ours, theirs, repeating):
+    finding = judge_full_runs(*full_runs(compile=ours, baseline=theirs), DESIGN)
+
+    assert (repeating is not None) is (finding.outcome is QualityOutcome.SEEDS_REPEATED)
+    assert repeating is None or f"runs of {repeating} repeat a seed" in finding.reason
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "lacks"), [(1, 0, False), (2, 0, True), (5, 2, True), (5, 3, False)]
+)
+def test_a_look_may_lack_baseline_runs_alone(ours, theirs, lacks):
+    finding = judge_full_runs(*full_runs(compile=[{}] * ours, baseline=[{}] * theirs), DESIGN)
+
+    assert lacks is finding.lacks_baseline_only
+    assert lacks is finding.reason.startswith("of ")
+
+
+def test_one_full_run_that_failed_is_a_crash():
+    finding = judge_full_runs(*full_runs(compile=[FAILED, {}]), DESIGN)
+
+    assert QualityOutcome.CRASHED == finding.outcome
+    few = gate([0.0, 0.001], [0.0])
+    assert "too few runs to measure how much it varies" == few.reason
+
+
+@pytest.mark.parametrize(("past", "first"), [(4, 2), (5, 1), (6, 1)])
+def test_a_long_history_stands_for_a_first_run(past, first):
+    _, evidence = full_runs()
+    known = replace(evidence.quality, history=(0.9,) * past)
+
+    assert first == first_runs(replace(evidence, quality=known))
+
+
+def test_a_design_is_that_of_one_candidate_or_of_the_one_that_may_use_most(monkeypatch):
+    doc = document(blocks=1)
+    add_candidate(doc, "other", speedup=1.3)
+    evidence = read_evidence(doc)
+    monkeypatch.setattr(quality, "rho_of", lambda arm, _: 0.5 if arm.name == "other" else 0.9)
+    rho = {one: design_of(evidence, evidence.arm(one)).rho for one in ("compile", "other")}
+
+    assert {"compile": 0.9, "other": 0.5} == rho
+    assert 0.5 == design_of(evidence).rho
+
+
+def test_without_any_run_the_history_alone_refuses():
+    doc = document(blocks=0)
+    doc["quality"]["history"] = sample(8, 0.9, 0.1)
+    evidence = read_evidence(doc)
+    refusal = refuse_before_spending(evidence, replace(DESIGN, history=8))
+
+    assert refusal is not None
+    assert ("underpowered", True) == (refusal.code, refusal.message.startswith("eval_loss: "))
+    doc["quality"]["history"] = []
+    assert None is refuse_before_spending(read_evidence(doc), DESIGN)
+
+
+COMPARED = Comparison(-0.001, 0.002, 4.0, 3, 3)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "compared", "proven", "held"),
+    [
+        (MORE, COMPARED, True, True),
+        (QualityOutcome.INCONCLUSIVE, None, True, True),
+        (MORE, COMPARED, False, False),
+        (MORE, COMPARED, None, False),
+        # So clear a loss of all runs is not overruled by the pairs among them.
+        (MORE, replace(COMPARED, difference=-0.02), True, False),
+        (WORSE, COMPARED, True, False),
+        (QualityOutcome.CRASHED, None, True, False),
+    ],
+)
+def test_the_same_models_prove_what_the_gate_leaves_open(
+    monkeypatch, outcome, compared, proven, held
+):
+    finding = QualityFinding(outcome, "why", compared, 3, 0.01, lacks_baseline_only=True)
+    same = None if proven is None else Identity(models=2, unequal=not proven)
+    monkeypatch.setattr(quality, "judge_full_runs", lambda *_: finding)
+    monkeypatch.setattr(quality, "identity_of", lambda *_: same)
+    candidate, evidence = full_runs()
+    seen = judge_quality_of(candidate, evidence, DESIGN)
+    shown = quality_figures(seen, evidence, candidate, None)
+
+    assert same == seen.identity
+    if held:
+        assert (HELD, None, None, False) == (
+            seen.outcome, seen.look, seen.level, seen.lacks_baseline_only,
+        )  # fmt: skip
+        assert seen.reason.startswith("both arms trained the same models")
+        assert (0.0, None, None) == (shown.estimate, shown.confidence, shown.interval)
+    else:
+        assert replace(seen, identity=None) == finding
+        assert (3, pytest.approx(0.98)) == (shown.look, shown.confidence)
+        assert (compared and compared.difference) == shown.estimate
+        assert (compared and compared.interval(0.01)) == shown.interval
+    assert (same is None) is (shown.identical is None)
+
+
+def test_figures_carry_what_a_proof_takes(monkeypatch):
+    monkeypatch.setattr(quality, "equivalence_figures", lambda *_: "examined")
+    candidate, evidence = full_runs()
+    finding = QualityFinding(MORE, "why", COMPARED, 3, None, 0.7, 9)
+    shown = quality_figures(finding, evidence, candidate, None)
+
+    other = replace(finding, identity=Identity(models=2, unequal=1))
+    assert -0.001 == quality_figures(other, evidence, candidate, None).estimate
+    assert (0.7, 9, None) == (shown.provable_margin, shown.runs_needed, shown.confidence)
+    assert "examined" == shown.equivalence
+    none_left = replace(evidence, runs_remaining=0.0)
+    assert None is quality_figures(finding, none_left, candidate, None).equivalence
+
+
 def test_the_interval_holds_at_the_looks_own_level():
     finding = gate(GOOD["compile"], GOOD["baseline"])
     expected = stats.ttest_ind(GOOD["compile"], GOOD["baseline"]).confidence_interval(
@@ -117,7 +366,10 @@ def test_history_alone_refuses_what_no_number_of_runs_would_prove():
     assert margin is not None
     assert f"{margin:.4g}" in finding.reason
     assert underpowered(Samples((), (), history), margin, Design(8, 12, 0.05)) is None
-    # A short one refuses nothing.
+    assert underpowered(Samples((), (), history[:5]), 1e-6, Design(5, 12, 0.05)) is not None
+    assert QualityOutcome.UNDERPOWERED == gate([0.9], [0.9], tuple(history), 0.005).outcome
+    # A short one refuses nothing, nor does one without a spread.
+    assert underpowered(Samples((), (), [0.9] * 8), 1e-6, Design(8, 12, 0.05)) is None
     assert underpowered(Samples((), (), history[:4]), 1e-6, Design(4, 12, 0.05)) is None
 
 
