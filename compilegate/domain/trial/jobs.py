@@ -142,7 +142,7 @@ class EndedJob:
 
     def cut_off(self, max_runtime_hours: float) -> bool:
         """Whether it reached a limit that the budget set, below the workload's own."""
-        if not self.timed_out or not self.described:
+        if not self.timed_out:
             return False
         own = job_seconds(max_runtime_hours)
         parameters = self.described.get("HyperParameters") or {}

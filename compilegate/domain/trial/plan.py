@@ -268,7 +268,7 @@ class PlannedCandidate:
     flag: Flag
     verdict: str
     proven: bool
-    details: Mapping[str, Any] = field(default_factory=dict)
+    details: Mapping[str, Any]
 
 
 def planned_candidates(

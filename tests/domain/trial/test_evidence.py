@@ -197,8 +197,8 @@ def test_an_arm_has_the_last_known_length_of_a_run():
 
 def test_of_two_records_of_a_jobs_runs_the_first_counts():
     price = JobRecord("s0", usd=2.0, at=0)
-    first = JobRecord("s0", runs=(speed("s0", "baseline", 0),), at=1)
-    later = JobRecord("s0", runs=(speed("s0", "baseline", 7),), at=2)
+    first = JobRecord("s0", runs=(speed("s0", "baseline", 0),))
+    later = JobRecord("s0", runs=(speed("s0", "baseline", 7),), at=1)
 
     for records in ((price, first, later), (later, first, price)):
         evidence = assembled(records[0]).with_records(records[1]).with_records(records[2])

@@ -148,6 +148,7 @@ OF_ARMS = speed_job_seconds(HOURS, arms=2, blocks=1)
         (SPEED, True, asked("a", "b", blocks=1), OF_ARMS, False),
         # One without blocks has a whole job's time.
         (SPEED, True, asked("a", "b"), job_seconds(HOURS) - 1, True),
+        (SPEED, True, {}, job_seconds(HOURS) - 1, True),
     ],
 )
 def test_a_job_was_cut_off_below_its_own_limit_alone(run, timed_out, described, limit, expected):
@@ -226,6 +227,12 @@ def test_what_is_not_the_jobs_own_run_makes_the_trial_invalid(job, problem):
 
     assert (Verdict.INVALID, "speed", {}) == (decision.verdict, decision.stage, runs)
     assert problem in decision.reasons[0].message
+
+
+def test_a_job_whose_run_was_recorded_is_not_read_again():
+    decision, runs = judged(ended(FULL), JobRecord("j", runs=(("compile", full()),)))
+
+    assert (Verdict.CONTINUE, [9]) == (decision.verdict, [run.seed for run in runs["compile"]])
 
 
 def test_a_crash_is_a_result():

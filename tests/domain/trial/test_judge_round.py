@@ -18,6 +18,7 @@ from compilegate.domain.decision import (
     SpeedStep,
     Verdict,
 )
+from compilegate.domain.planning import rounds
 from compilegate.domain.planning.arms import CONTROL
 from compilegate.domain.planning.rounds import MOST_WITHOUT_RESULT
 from compilegate.domain.production.canary import OVERDUE
@@ -88,6 +89,10 @@ PAIRED = replace(QUALITY, runs=tuple(
     RequestedFullRun(name, seed)
     for name, seed in (("baseline", 5), ("compile", 5), ("compile", 6), ("baseline", 6))
 ))  # fmt: skip
+FOUR_IN_TURN = (
+    rounds.round_seconds(SOUND.training.longest_job_hours, 4)
+    + rounds.ENDING_SECONDS - rounds.TRIAL_SECONDS
+)  # fmt: skip
 BLOCKS = SpeedStep(2, 2, 77, ("baseline", "compile", "larger"), 1.0, "")
 
 
@@ -130,12 +135,20 @@ def test_an_arm_of_which_enough_jobs_left_nothing_is_measured_no_more():
     assert ("baseline", "compile") == outcome.decision.next.arms
 
 
-def test_a_trial_over_its_budget_says_so_before_what_the_judge_said():
-    poor = replace(PLAN, max_trial_usd=0.5)
-    said = Reason("speed_unproven", "m")
-    decision = judged(decision=replace(decided(BLOCKS), reasons=(said,)), of=poor).decision
+@pytest.mark.parametrize(
+    ("step", "plan_", "code"),
+    [
+        (BLOCKS, {"max_trial_usd": 0.5}, "trial_over_budget"),
+        # Four jobs in turn would end a second after the limit.
+        (BLOCKS, {"started_at": NOW + FOUR_IN_TURN - 1}, "trial_over_time"),
+        (replace(QUALITY, mode="canary"), {"max_trial_usd": 0.5}, "trial_over_budget"),
+    ],
+)
+def test_a_trial_over_a_limit_says_so_before_what_the_judge_said(step, plan_, code):
+    said = replace(decided(step), reasons=(Reason("speed_unproven", "m"),))
+    decision = judged(decision=said, of=replace(PLAN, **plan_)).decision
 
-    assert ["trial_over_budget", "speed_unproven"] == [reason.code for reason in decision.reasons]
+    assert [code, "speed_unproven"] == [reason.code for reason in decision.reasons]
 
 
 def test_replicates_count_the_runs_that_an_arm_has_behind_it():
@@ -152,10 +165,14 @@ def test_replicates_count_the_runs_that_an_arm_has_behind_it():
 
 
 def test_a_job_of_pairs_has_both_arms_and_the_name_of_its_candidates_first_run():
-    found = following(judged(decision=decided(PAIRED), of=replace(PLAN, pairs=True)))
+    more = tuple(RequestedFullRun(name, 7) for name in ("baseline", "compile"))
+    six = replace(PAIRED, runs=(*PAIRED.runs, *more))
+    found = following(judged(decision=decided(six), of=replace(PLAN, pairs=True)))
 
-    assert [naming.quality_run(ROUND, 1, 5, pairs=True)] == [job.run for job in found.jobs]
-    (one,) = asked(found)
+    names = [naming.quality_run(ROUND, 1, seed, pairs=True) for seed in (5, 7)]
+    assert names == [job.run for job in found.jobs]
+    one, other = asked(found)
+    assert [["baseline", 7, 2], ["compile", 7, 2]] == decoded_document(other["runs"])
     runs = [["baseline", 5, 0], ["compile", 5, 0], ["compile", 6, 1], ["baseline", 6, 1]]
     assert runs == decoded_document(one["runs"])
     assert [decoded_document(one[f"arm_{n}"])["name"] for n in (0, 1)] == ["baseline", "compile"]
@@ -226,7 +243,7 @@ WAITED = {**BROKEN, "waited": True}
         ([full_job(1, **WAITED)], (1, 2, 3), ((1, 2, 3), (1, ROUND)), None),
         # One that only waited, beside one that was lost.
         (
-            [full_job(1, **BROKEN), full_job(2, **BROKEN, job="j2")],
+            [full_job(1, **BROKEN), full_job(2, **{**BROKEN, "reason": "no disk"}, job="j2")],
             (1, 2),
             ((1, 2, ROUND), (1,)),
             f"j-q{ROUND}b1 could not run: no GPU",
@@ -237,6 +254,7 @@ WAITED = {**BROKEN, "waited": True}
         ([ended(OF_CONTROL, **BROKEN)], (1, 2), ((1, 2), (1,)), None),
         ([ended(OF_CONTROL, "Stopped")], (), ((), (1,)), None),
         ([full_job(1, status="Stopped")], (), ((), (1,)), "stopped before the end"),
+        ([full_job(1, **{**BROKEN, "status": "Stopped"})], (), ((ROUND,), (1,)), None),
         ([full_job(1, status="Stopped", stopped_by_trial=True)], (), ((), (1,)), None),
     ],
 )

@@ -52,7 +52,9 @@ def test_a_later_releases_further_fields_are_left_out():
 def test_remarks_and_the_estimate_are_read_with_it():
     read = read_plan(document(estimate={"usd": 12.5}, no_holdback={}))
 
-    assert (12.5, ["no_holdback"]) == (read.expected_usd, [note.code for note in read.notes])
+    codes = [note.code for note in read.notes]
+    assert (12.5, ["no_holdback"]) == (read.expected_usd, codes)
+    assert (0, 0) == (read.started_at, read.stands_on)
 
 
 @pytest.mark.parametrize(
@@ -93,12 +95,15 @@ def test_a_plan_is_kept_with_the_limits_of_its_longest_path():
             assert (stands_on or None) == kept.get("stands_on")
 
 
-JOB = TrainedJob(change(SOUND, policy__quality_runs="canary"), code="c")
+PYTHON = change(SOUND, policy__quality_runs="canary", framework__python="py312")
+JOB = TrainedJob(PYTHON, code="c")
 REGISTERED = Registration(SOUND.name, "spec", "source", schedule="rate(1 day)")
 UNSCHEDULED = replace(REGISTERED, schedule=None)
 OTHER = replace(
     JOB, workload=change(JOB.workload, training__batch_size=SOUND.training.batch_size * 2)
 )
+
+LATER = change(PYTHON, framework__python=None, framework__transformers="4.36.0")
 
 
 @pytest.mark.parametrize(
@@ -111,11 +116,13 @@ OTHER = replace(
         (replace(REGISTERED, active=False), JOB, None, "was retired"),
         (REGISTERED, replace(JOB, code="d"), None, "differs in the source"),
         (REGISTERED, OTHER, None, "differs in training.batch_size: register"),
+        (REGISTERED, replace(JOB, workload=LATER), None,
+         "differs in framework.python, framework.transformers: register"),
         (UNSCHEDULED, JOB, None, "no production run has gone through TRAIN"),
         (UNSCHEDULED, JOB, "team", "no production run has gone through TRAIN"),
         (UNSCHEDULED, JOB, "train", None),
     ],
-)
+)  # fmt: skip
 def test_production_makes_the_runs_where_it_trains_this_very_job(
     registration, produced, launched_by, why
 ):

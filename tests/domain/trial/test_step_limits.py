@@ -72,12 +72,14 @@ BOTH = ("baseline", "compile")
         # Of a canary round one candidate's run, which may fail.
         (
             full_runs("baseline", "compile", "left", mode="canary"),
-            (PRICE, 2 * PRICE, PRICE),
-            FULL_RUN,
+            (PRICE, PRICE / 2, PRICE),
+            FULL_RUN / 2,
         ),
         (full_runs("compile", "compile", mode="canary"), (), FULL_RUN),
         # Blocks at the plan's price, all in one job.
         (blocks("baseline", "compile", usd=None, blocks=3), (), 3 * 7.0 + STOPPING),
+        # A start of 0.05 hours, two blocks of two arms of 0.1 hours each.
+        (blocks(*BOTH), (), 0.45 * PRICE + STOPPING),
     ],
 )
 def test_a_step_is_taken_where_the_budget_holds_it(step, prices, needed):
@@ -102,6 +104,12 @@ def test_controls_are_left_out_where_the_budget_lacks_their_price():
     for extra, count in ((0.0, jobs), (-CENT, jobs - 1)):
         cap = needed + extra
         assert count == len(planned(step, arms=arms, max_trial_usd=cap).speed_jobs)
+    # Without them it costs so much less.
+    least = 5000.0 * (jobs - 1) / jobs + (jobs - 1) * STOPPING
+    caps = (least + CENT, least - CENT)
+    assert [None, "trial_over_budget"] == [
+        code(planned(step, arms=arms, max_trial_usd=cap)) for cap in caps
+    ]
 
 
 def silent(arm_name: str, first: int = 0, jobs: int = MOST_WITHOUT_RESULT) -> list[JobRecord]:
@@ -141,6 +149,21 @@ def test_each_job_may_take_its_share_of_what_is_left():
     assert [0, 0] == odd.affordable_seconds
 
 
+def test_a_job_of_pairs_has_the_share_of_all_its_runs():
+    short = change(SOUND, schedule__run_hours=2)
+
+    def paired(cap: float) -> PlannedStep:
+        step = planned(full_runs(*BOTH * 3, usd=1.0), pairs=True, max_trial_usd=cap)
+        return replace(step, evidence=replace(step.evidence, workload=short))
+
+    # Jobs of four runs of two hours and of two.
+    needed = 12 * PRICE + 2 * STOPPING
+    caps = (needed, needed - CENT)
+    assert [None, "trial_over_budget"] == [code(paired(cap)) for cap in caps]
+    assert [16 * 3600, 8 * 3600] == paired(needed + 12 * PRICE).affordable_seconds
+    assert [] == planned(full_runs("compile", "compile"), pairs=True).pair_jobs
+
+
 def test_a_run_that_the_budget_cut_off_ends_the_trial():
     limit = {"StoppingCondition": {"MaxRuntimeInSeconds": 3600}}
     cut = EndedJob(parse_run("q1b17"), "q", "Stopped", timed_out=True, described=limit)
@@ -149,15 +172,15 @@ def test_a_run_that_the_budget_cut_off_ends_the_trial():
     assert "trial_over_budget" == met.code
 
 
-def test_rounds_are_counted_but_for_those_that_waited_for_the_quota():
-    most = most_rounds(1, 12, plan().quality_mode)
-    waited = planned(full_runs(*BOTH))
+@pytest.mark.parametrize("mode", ["shadow", "canary"])
+def test_rounds_are_counted_but_for_those_that_waited_for_the_quota(mode):
+    own = QualityMode(mode, mode)
+    most = most_rounds(1, 12, own)
+    waited = step = planned(full_runs(*BOTH, mode=mode), quality_mode=own)
     records = TrialRecords(waited_rounds=(3, 4))
     waited = replace(waited, evidence=replace(waited.evidence, records=records))
 
-    assert [None, "too_many_rounds"] == [
-        code(planned(full_runs(*BOTH)), rounds_done=done) for done in (most - 1, most)
-    ]
+    assert [None, "too_many_rounds"] == [code(step, rounds_done=done) for done in (most - 1, most)]
     assert [None, "too_many_rounds"] == [
         code(waited, rounds_done=done) for done in (most + 1, most + 2)
     ]
@@ -228,7 +251,8 @@ def test_only_what_says_something_about_the_others_has_an_effect(ended, effect):
     assert effect is round_effect(job, ARMS, jobs_in_round=jobs)
 
 
-def test_a_full_run_needs_no_arms():
-    job = EndedJob(naming.parse_run(FULL), "j", "Completed")
+def test_a_full_run_and_a_job_of_the_first_nodes_need_no_arms():
+    job, speed = (EndedJob(naming.parse_run(run), "j", "Completed") for run in (FULL, "s0a0"))
 
     assert RoundEffect.LOOK is round_effect(job, (), jobs_in_round=2)
+    assert RoundEffect.NONE is round_effect(speed, (), jobs_in_round=2)
