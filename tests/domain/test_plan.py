@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -13,15 +14,17 @@ from hypothesis import strategies as st
 from compilegate.domain.codec import read
 from compilegate.domain.eligibility.check import check_eligibility
 from compilegate.domain.faults import FaultClass, FaultTable
+from compilegate.domain.judging.design import Design
 from compilegate.domain.judging.equivalence import upper_bound
 from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.judging.quality import first_runs
+from compilegate.domain.notes import SCRIPT_COMPILES, Note
 from compilegate.domain.planning import rounds
-from compilegate.domain.planning.arms import ArmPlan
+from compilegate.domain.planning.arms import UNCOMPILED_WHY, ArmPlan
 from compilegate.domain.planning.estimate import plan_proof, possible_rho
-from compilegate.domain.planning.plan import Pairs, Plan, pairs_for, plan_trial
+from compilegate.domain.planning.plan import Choice, Pairs, Plan, pairs_for, plan_trial
 from compilegate.domain.reasons import Reason
-from compilegate.domain.spreads import Spread, Spreads
+from compilegate.domain.spreads import MINUTES, Spread, Spreads
 from compilegate.domain.workload.model import Candidate, Framework, Profile, Workload
 from compilegate.facts import load_facts
 from tests.domain.evidence_builder import document
@@ -85,6 +88,9 @@ def test_a_cap_that_pays_for_the_baselines_machines_does_not_pay_for_dearer_ones
         ({"full_run_samples": 32000}, 56),  # of the arm with 64 samples on each of 8 devices
         ({"full_run_steps": 12000}, 320),
         ({"full_run_samples": 1}, 1),
+        ({"full_run_steps": 0}, 320),
+        ({"full_run_samples": 0}, 320),
+        ({"full_run_steps": "all", "full_run_samples": "all"}, 320),
         ({}, 320),
     ],
 )
@@ -95,6 +101,8 @@ def test_a_segment_ends_before_the_data_of_the_shortest_run_does(values, steps):
     ))  # fmt: skip
 
     assert steps == plan.speed_steps
+    lengths = [plan_of(change(ROOMY, schedule__run_hours=hours)).speed_steps for hours in (0.9, 1)]
+    assert [160, 320] == lengths
 
 
 @given(st.integers(1, 8), st.integers(0, 40))
@@ -125,6 +133,60 @@ def test_the_record_is_plain_json_and_gives_the_arms_back():
     assert all(arm["role"] and arm["why"] for arm in record["arms"])
     assert record["runs_basis"]
     assert KIND == record["prices"][0]["instance_type"]
+    baseline = plan.arms[0].usd_per_hour
+    assert (1, 320, 2, 6, 6 * baseline, 1e6) == tuple(record[key] for key in (
+        "schema", "speed_steps", "blocks_per_round", "max_blocks", "usd_per_quality_run",
+        "max_trial_usd",
+    ))  # fmt: skip
+    learned = replace(plan, spreads=Spreads(left_out=MINUTES), pairs=Pairs(4, 1.0, 8, 2.0))
+    more = learned.to_dict()
+    assert {"spreads", "pairs"} == more.keys() - record.keys()
+    assert (MINUTES, 8) == (more["spreads"]["left_out"], more["pairs"]["runs_apart"])
+
+
+def test_a_baseline_whose_script_compiles_runs_without_that():
+    plan, notes = plan_of(ROOMY), (Note(SCRIPT_COMPILES, {}),)
+    noted = plan.with_notes(notes)
+
+    assert (plan, notes) == (plan.with_notes(()), noted.notes)
+    assert [UNCOMPILED_WHY, plan.arms[1].why] == [arm.why for arm in noted.arms]
+    labels = ["as it runs today, its own compiling off", "one factor: compiler"]
+    assert labels == [noted.label(arm) for arm in noted.arms]
+
+
+def test_a_candidate_on_top_of_one_that_is_on_is_tried_alone_with_the_whole_error():
+    larger = Candidate(name="larger", batch_size=64)
+    history = (0.910, 0.911, 0.912, 0.913, 0.914)
+    workload = change(ROOMY, quality__history=history, quality__margin=0.0053)
+    both = Choice((COMPILE, larger))
+    stack, apart, one = (
+        plan_trial(workload, choice, load_facts(), region="us-east-1")
+        for choice in (replace(both, on="compile"), both, Choice((larger,)))
+    )
+
+    assert isinstance(stack, Plan) and isinstance(apart, Plan) and isinstance(one, Plan)
+    assert ["baseline", "on", "candidate"] == [arm.role for arm in stack.arms]
+    assert one.quality_runs == stack.quality_runs < apart.quality_runs
+
+
+def test_the_estimate_is_of_the_schedule_the_quota_and_the_mode():
+    canary, rarer = (
+        plan_of(change(ROOMY, schedule__runs_per_week=week), mode="canary") for week in (30, 10)
+    )
+    weeks = 2 * canary.quality_runs * (1 / 10 - 1 / 30)
+    one_at_once = plan_of(ROOMY, {KIND: 1}).estimate
+
+    assert canary.quality_runs == rarer.quality_runs
+    assert pytest.approx(168 * weeks) == rarer.estimate.hours - canary.estimate.hours
+    assert one_at_once.hours > one_at_once.hours_side_by_side
+
+
+def test_a_trial_may_cost_as_much_as_its_cap():
+    usd = plan_of(ROOMY).estimate.usd
+    caps = (usd, usd - 0.01)
+    found = [planned(change(ROOMY, policy__max_trial_usd=cap)) for cap in caps]
+
+    assert [True, False] == [isinstance(one, Plan) for one in found]
 
 
 def test_only_extra_runs_cost_anything_and_each_mode_has_its_own_number_of_looks():
@@ -281,9 +343,20 @@ def test_pairs_cost_what_their_whole_runs_on_one_node_cost(how, runs, apart, bas
     usd = usd_per_hour * runs * (2 * hours + 0.05 / 2)
     usd_apart = usd_per_hour * (apart + baseline) * (hours + 0.05)
 
-    assert Pairs(
-        runs, pytest.approx(usd, abs=1e-4), apart, pytest.approx(usd_apart, abs=1e-4)
-    ) == paired(**how)
+    assert Pairs(runs, round(usd, 4), apart, round(usd_apart, 4)) == paired(**how)
+
+
+def test_pairs_are_so_many_that_a_look_proves_the_gain():
+    """By blocks' own spread, and what they and nodes unseen say of it; at the look at five runs."""
+    sd, unseen = 0.01, 0.012
+    variance = 1 / (5 / sd**2 + 2 / (sd**2 / 3 + unseen**2))
+    gain = Design(history=4, n_max=12, error=0.05).provable_margin(5) * math.sqrt(5 * variance)
+    found = [
+        paired(blocks=sd, unseen=unseen, policy__min_mean_speedup=math.exp(gain * share))
+        for share in (1.0001, 0.9999)
+    ]
+
+    assert [6, 8] == [one and one.runs for one in found]
 
 
 @pytest.mark.parametrize(
@@ -295,9 +368,10 @@ def test_pairs_cost_what_their_whole_runs_on_one_node_cost(how, runs, apart, bas
         # A job of four runs may take as long again as they should.
         {**HALF_AN_HOUR, "training__max_runtime_hours": 2.9},
         {"schedule__run_hours": 0.51, "training__max_runtime_hours": 4},
-        {"nodes": None}, {"blocks": None}, {"blocks": 0.02},
+        {"nodes": None}, {"blocks": None}, {"blocks": 0.02}, {"nodes": 0.002},
     ],
-    ids=["launcher", "instances", "spot", "script", "time", "long", "nodes", "blocks", "noise"],
+    ids=["launcher", "instances", "spot", "script", "time", "long", "nodes", "blocks", "noise",
+         "cheaper apart"],
 )  # fmt: skip
 def test_where_a_node_cannot_hold_pairs_or_they_prove_no_sooner_runs_are_apart(how):
     assert paired(**how) is None

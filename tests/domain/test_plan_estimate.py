@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from statistics import stdev
 from typing import Any
 
 import pytest
@@ -38,6 +39,7 @@ COMPILED = replace(
 MANAGED = replace(
     BASE, name="managed", compiler="sagemaker_training_compiler", image="m", role="candidate"
 )
+TWO = replace(COMPILED, name="second")
 NATIVE = replace(BASE, name="managed-native", image="n", role="control")
 PROOF = Proof(runs=3, n_max=12, history=0, basis="assumed")
 SEGMENT = COLD = 0.1
@@ -96,6 +98,15 @@ def test_a_dearer_candidate_gets_full_runs_only_where_they_cost_no_more_than_tod
 
     assert pytest.approx(3 * 6 * 10) == full(dearer)
     assert pytest.approx(3 * 6 * 4) == full(cheaper)
+
+
+def test_the_baseline_has_as_many_runs_as_a_candidate_and_what_is_on_beside_each():
+    arms = (BASE, replace(COMPILED, name="on", role="on"), COMPILED, TWO)
+    some, none = (cost(*arms, proof=replace(PROOF, runs=runs)).arms for runs in (3, 0))
+
+    # To the second candidate all of the baseline's but one are history.
+    runs = [(a.hours.expected - b.hours.expected) / 6 for a, b in zip(some, none, strict=True)]
+    assert pytest.approx([3 + 2, 3 + 3, 3, 3]) == runs
 
 
 @pytest.mark.parametrize("history", [0, 1000])
@@ -161,16 +172,23 @@ def test_a_long_history_gives_the_runs_that_the_judges_power_table_gives():
 
 
 def test_of_several_metrics_the_one_that_takes_most_runs_decides():
-    history, deviation = (0.910, 0.911, 0.912, 0.913, 0.914), 0.0015811388
-    margins = {"quality__history": history, "quality__margin": deviation / 0.2}
+    history = (0.910, 0.911, 0.912, 0.913, 0.914)
 
-    def guarded(relative: float) -> Proof:
-        metric = Metric("top5", "maximize", deviation / relative, history)
-        return proof_of(**margins, quality__guardrails=(metric,))
+    def guarded(relative: float, past: tuple[float, ...] = history, first: float = 0.2) -> Proof:
+        metric = Metric("top5", "maximize", stdev(past) / relative, past)
+        own = {"quality__history": history, "quality__margin": stdev(history) / first}
+        return proof_of(**own, quality__guardrails=(metric,))
 
     assert [2, 5] == [guarded(relative).runs for relative in (0.1, 0.4)]
-    refused = guarded(50.0).refused
-    assert refused.message.startswith("top5: ")
+    # A longer history of its own takes fewer; how many the baseline needs is the first metric's.
+    longer = guarded(0.66, history * 6)
+    assert (12, 8, 5) == (guarded(0.66).runs, longer.runs, longer.history)
+    for first in (0.2, 0.8):  # the second takes all runs itself
+        assert guarded(50.0, first=first).refused.message.startswith("top5: ")
+
+
+def test_of_a_history_without_differences_three_runs_are_assumed():
+    assert 3 == proof_of(quality__history=(0.9,) * ENOUGH_HISTORY).runs
 
 
 @given(st.integers(1, 4))
@@ -213,24 +231,21 @@ def test_full_runs_come_round_by_round_or_from_production(
     assert later == [*proof.rounds(runs, later=True)]
 
 
-TWO = replace(COMPILED, name="second")
-
-
 THREE_NODES = replace(MANAGED, instance_count=3)
 KIND, OTHER = BASE.instance_type, "ml.p4d.24xlarge"
 ELSEWHERE = replace(THREE_NODES, instance_type=OTHER)
 
 
 def test_a_trial_takes_longer_where_the_quota_holds_fewer_jobs_or_production_makes_the_runs():
-    arms, of_two = (BASE, COMPILED, TWO), {KIND: 2}.get
+    arms, of_three = (BASE, COMPILED, TWO), {KIND: 3}.get
     how = {"run_hours": 6.0, "cap_usd": 1e6, "runs_per_week": 3.0}
-    laid_out = estimate(arms, proof=PROOF, quota=of_two, **how)
+    laid_out = estimate(arms, proof=PROOF, quota=of_three, **how)
     canary = estimate(arms, proof=replace(PROOF, mode="canary"), **how)
     free = cost(*arms)
 
     assert free.hours == free.hours_side_by_side == laid_out.hours_side_by_side
-    # Rounds of two jobs of each, and of two and one, take two turns.
-    assert pytest.approx(2 * 6) == laid_out.hours - free.hours
+    # A round of two jobs of each takes two turns, the later candidate's of two and one a single.
+    assert pytest.approx(6) == laid_out.hours - free.hours
     assert (free.usd, free.low_hours) == (laid_out.usd, laid_out.low_hours)
     # Six runs a candidate, three a week; shadow has two rounds of six hours each.
     assert pytest.approx(2 * 6 / 3 * 168 - 2 * 2 * 6) == canary.hours - free.hours

@@ -35,6 +35,21 @@ def test_each_wave_of_a_round_may_wait_for_quota_queue_and_train():
     assert 3 * (quota + 6 * HOUR + 4 * HOUR) == rounds.round_seconds(4, 3)
 
 
+def test_production_has_three_times_its_schedule_and_two_weeks_within_360_days():
+    week, day = 7 * 24 * HOUR, 24 * HOUR
+    waits = [
+        rounds.production_timeout_seconds(4, 2, 4, elapsed_seconds=days * day) for days in (0, 359)
+    ]
+
+    assert [3 * (2 * week + 10 * HOUR) + 2 * week, 23 * HOUR] == waits
+
+
+def test_a_round_is_begun_where_it_ends_an_hour_before_60_days_are_over():
+    last = 60 * 24 * HOUR - HOUR
+    assert [True, False] == [rounds.has_time(last - 9, seconds) for seconds in (9, 10)]
+    assert last + 2 * HOUR == rounds.LOCK_SECONDS
+
+
 def test_events_are_those_of_rounds_jobs_and_retries():
     assert 3 * 13 + 2 * 26 + 5 * 3 == rounds.events(3, ["cg-w-t-f0-r2", "cg-w-t-f1-r3"])
 

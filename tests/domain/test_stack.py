@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,10 +12,10 @@ import pytest
 from compilegate.domain.codec import write
 from compilegate.domain.decision import Verdict
 from compilegate.domain.errors import InvalidEvidenceError, InvalidInputError
-from compilegate.domain.flag import Flag, Layer, parse_flag
+from compilegate.domain.flag import MAX_BYTES, OFF, Flag, Layer, parse_flag
 from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.judging.resolution import resolution
-from compilegate.domain.planning.plan import Choice, stacked
+from compilegate.domain.planning.plan import Choice, flag_too_large, stacked
 from compilegate.domain.production.history import Promotion
 from compilegate.domain.production.probation import Findings, flag_transition, probation_document
 from compilegate.domain.reasons import Reason
@@ -22,6 +23,7 @@ from compilegate.domain.spreads import Spread, Spreads
 from compilegate.domain.workload.file import parse_workload
 from compilegate.domain.workload.model import Candidate, Policy
 from tests.domain.evidence_builder import judge, quality_run, speed_run
+from tests.domain.trial.plans import arm as planned_arm
 from tests.domain.workload_builder import SOUND, change
 
 STEADY = Spreads(*(Spread(sd, "workload", "lm", 20, 1) for sd in (0.003, 0.003, 0.01)))
@@ -185,6 +187,14 @@ def test_each_candidate_is_tried_with_all_that_is_on():
     assert {**BOTH, "compile_mode": "max-autotune"} == tuned.overrides()
     assert "hyperparameters.optim" in dict(made.left_out)["other"]
     assert composed == list(made.candidates)
+    assert {one.name for one in composed} == made.why.keys()
+
+
+def test_what_follows_from_a_change_is_no_change_of_its_own():
+    overrides = {"batch_size": 64, "learning_rate": 1e-4, "image": "larger:1"}
+    made, _ = choice(Flag(True, "permanent", "larger", overrides), LARGER, COMPILE)
+
+    assert isinstance(made, Choice)
 
 
 @pytest.mark.parametrize(
@@ -207,6 +217,35 @@ def test_a_stack_that_cannot_grow_says_why(flag, candidates, but, code, named):
     assert isinstance(made, Reason)
     assert code == made.code
     assert named in made.message
+
+
+DECIDED, GAIN = "0" * 16, 12.3456
+
+
+@pytest.mark.parametrize(
+    ("below", "layers"),
+    [
+        (OFF, ()),
+        (PERMANENT, (Layer("compile", "d1", GAIN), Layer("wide", DECIDED, GAIN))),
+        (replace(PERMANENT, decision_id=None),
+         (Layer("compile", DECIDED, GAIN), Layer("wide", DECIDED, GAIN))),
+        (TWO, (*TWO.layers, Layer("wide", DECIDED, GAIN))),
+    ],
+    ids=["alone", "on one", "on one by hand", "on two"],
+)  # fmt: skip
+def test_a_candidate_is_refused_whose_flag_would_be_a_byte_too_large(below, layers):
+    changes = {"hyperparameters": {"p": ""}, "learning_rate": 0.2, "image": "wide:1"}
+    flag = Flag(True, "permanent", "wide", changes, DECIDED, "2026-11-27T12:00:00Z", 0.0625, layers)
+    room, codes = MAX_BYTES - len(flag.to_json()), []
+    for size in (room, room + 1):
+        values = {"hyperparameters": {"p": "x" * size}}
+        wide = planned_arm("wide", overrides=values, learning_rate=0.2, image="wide:1", **values)
+        others = [replace(wide, name=role, role=role) for role in ("control", "on")]
+        arms = [planned_arm("baseline", role="baseline"), *others, planned_arm("compile"), wide]
+        refused = flag_too_large(SimpleNamespace(arms=arms), below)  # type: ignore[arg-type]
+        codes.append(refused and refused.code)
+
+    assert [None, "flag_too_large"] == codes
 
 
 def test_small_wins_stand_for_both_bars_and_stay_so_when_they_are_read_again():

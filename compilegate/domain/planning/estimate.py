@@ -91,10 +91,8 @@ class Proof:
 
     def production_runs(self, runs: int) -> int:
         """Production runs that make up the rest, the baseline's of the same weeks included."""
-        extra = self.extra_runs(runs)
         # There the arms take turns, whatever history there is: turns cost nothing.
-        beside = runs - (self.baseline_runs(extra) if extra else 0)
-        return runs - extra + max(beside, 0) if extra < runs else 0
+        return 2 * (runs - self.extra_runs(runs))
 
     def baseline_runs(self, runs: int, *, later: bool = False) -> int:
         """Baseline runs beside ``runs`` of a candidate: as many.
@@ -136,29 +134,25 @@ def plan_proof(
     )
     if design is None:
         return None
-    proofs = [
-        _proof_of(replace(design, history=len(one.history)), one, mode)
-        for one in (first, *first.guardrails)
-    ]
+    proofs = [_proof_of(design, one, mode) for one in (first, *first.guardrails)]
     refused = (proof for proof in proofs if proof.refused)
-    decides = next(refused, None) or max(proofs, key=lambda proof: proof.runs)
-    return replace(decides, history=design.history)
+    return next(refused, None) or max(proofs, key=lambda proof: proof.runs)
 
 
 def _proof_of(design: Design, quality: Metric, mode: str) -> Proof:
     history, count = Samples((), (), quality.history), len(quality.history)
-    spread = math.sqrt(history.pooled_variance or 0.0)
+    own, spread = replace(design, history=count), math.sqrt(history.pooled_variance or 0.0)
     if count < ENOUGH_HISTORY or not spread:
         runs = min(ASSUMED_RUNS, design.n_max)
-        enough = significant(quality.margin / design.provable_margin(runs), 2)
+        enough = significant(quality.margin / own.provable_margin(runs), 2)
         basis = (
             f"{count} past runs {'do not differ' if count else 'are on record'}, so the spread of "
             f"{quality.metric} from run to run is unknown: {runs} runs of a candidate are assumed"
             f", enough where it differs by {enough} or less"
         )
         return Proof(runs, design.n_max, design.history, basis, mode=mode)
-    needed, refused = design.runs_needed(spread / quality.margin), None
-    if why := design.why_underpowered(spread, quality.margin):
+    needed, refused = own.runs_needed(spread / quality.margin), None
+    if why := own.why_underpowered(spread, quality.margin):
         fix = "widen quality.margin to that, or use a metric that varies less"
         refused = Reason("underpowered", f"{quality.metric}: {why}", fix=fix)
     chance = (
@@ -197,7 +191,7 @@ class Need:
     one_job: int
     at_once: int
     quota: int | None
-    spot: bool = False
+    spot: bool
 
     @property
     def quota_name(self) -> str:
@@ -376,7 +370,7 @@ class Estimate:
     low_hours: float
     high_hours: float
     arms: tuple[ArmEstimate, ...]
-    hours_side_by_side: float = 0.0
+    hours_side_by_side: float
 
 
 @dataclass(frozen=True)
@@ -504,5 +498,5 @@ def _full_runs(arms: Sequence[ArmPlan], runs: int, proof: Proof) -> list[int]:
     extra, later = proof.extra_runs(runs), sum(arm.role == CANDIDATE for arm in arms) - 1
     beside = proof.baseline_runs(extra) + later * proof.baseline_runs(extra, later=True)
     # What is on makes as many beside each candidate.
-    counts = {CANDIDATE: extra, BASELINE: beside if extra else 0, ON: extra * (later + 1)}
+    counts = {CANDIDATE: extra, BASELINE: beside, ON: extra * (later + 1)}
     return [counts.get(arm.role, 0) for arm in arms]
