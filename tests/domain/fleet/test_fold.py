@@ -12,15 +12,17 @@ from hypothesis import strategies as st
 
 from compilegate.domain import codec
 from compilegate.domain.flag import Flag
-from compilegate.domain.fleet.fold import base_of, lags, read_since, row_of
-from compilegate.domain.fleet.month import Amount, months_of
-from compilegate.domain.fleet.row import FOLD, DayOfRuns, LastRun, Row, RowFlag
+from compilegate.domain.fleet.fold import NEVER, base_of, lags, read_since, row_of, unreadable
+from compilegate.domain.fleet.month import Amount, months_of, window_of
+from compilegate.domain.fleet.row import FOLD, Closed, DayOfRuns, LastRun, Need, Row, RowFlag
 from compilegate.domain.naming import trial_id
 from compilegate.domain.production.history import WorkloadHistory, history
+from compilegate.domain.production.summaries import TimeWindow
 from compilegate.domain.records import LedgerRecord
 from compilegate.domain.records.flags import FlagVersion
 from compilegate.domain.records.production import TEAM, RegistrationChange, Review, SpeedSum
-from compilegate.domain.records.trials import TrialDecided, TrialFailed
+from compilegate.domain.records.trials import ApprovalRequested, TrialDecided, TrialFailed
+from compilegate.domain.spreads import Measured
 from compilegate.ports import Ledger
 from tests.domain.fleet.ledgers import BEGIN, DAY, EXECUTION, KINDS, Damaged, ledgers
 from tests.domain.production.run_builder import production_run
@@ -132,22 +134,77 @@ def test_a_ledger_is_read_as_a_whole_where_the_row_before_does_not_say_enough():
     def base(of: Row | None, *changed: str, now: int = now) -> Row:
         return base_of("w", of, changed, now=now)
 
-    assert row == base(row) == base(row, f"run#{new}#j", "flag#1", "lock")
+    first, none_closed = trial_id(round(1000 * read_since(row))), replace(row, closed=Closed())
+    assert row == base(row) == base(row, f"run#{new}#j", f"run#{first}#j", "flag#1", "lock")
+    assert none_closed == base(none_closed, f"run#{old}#j")
     assert Row("w") == base(row, f"run#{new}#j", f"review#{old}")
     assert Row("w") == base(None) == base(replace(row, fold=FOLD - 1))
     assert Row("w") == base(replace(row, unread=1)) == base(row, now=now - 1)
     assert -math.inf == read_since(Row("w"))
 
 
+def test_what_a_fold_reads_no_more_is_as_the_row_before_has_it():
+    """A run of three days that began just before what is read, and nothing since."""
+    flag, run = RECORDS[2].to_entry(), production_run(11, "compile", ended_at=BEGIN + 14 * DAY)
+    base = fold(Row("w"), history([flag, run.to_entry()]), BEGIN + 130 * DAY)
+    now = BEGIN + 131 * DAY
+
+    assert run.started_at < read_since(base) < run.ended_at
+    assert run.ended_at == base.known_flag.followed_at
+    assert replace(base, read_at=now) == fold(base, history([flag]), now)
+
+
+def test_a_month_is_closed_two_weeks_after_its_end():
+    first = int(window_of("2026-10").since)
+    closed = [
+        fold(Row("w"), history([]), first + days * DAY).closed.through for days in (0, 13, 14)
+    ]
+
+    assert ["2026-08", "2026-08", "2026-09"] == closed
+
+
+def test_the_spreads_of_the_latest_three_trials_that_measured_any_are_kept():
+    measured = [Measured(f"ml.g{number}.xlarge") for number in range(5)]
+    decided = [
+        TrialDecided(BEGIN + number, f"t{number}", "promote", spreads=one)
+        for number, one in enumerate([*measured, None])
+    ]
+
+    row = fold(Row("w"), history(one.to_entry() for one in decided), BEGIN + 9)
+    assert tuple(measured[2:]) == row.spreads
+
+
+def test_a_ledger_that_cannot_be_read_needs_a_person_from_then_on():
+    row = Row("w", needs=(Need("approve", 60), Need("stale", 7)))
+    once = unreadable(row, 50)
+
+    needs = (Need("approve", 60), Need("unreadable", 50), Need("stale", 7))
+    assert replace(row, unread=1, needs=needs, read_at=50) == once
+    assert replace(once, read_at=90) == unreadable(once, 90)
+    assert 3 == unreadable(replace(row, unread=3), 50).unread
+
+
 def test_a_row_lags_where_it_does_not_cover_what_was_read():
     entries = [record.to_entry() for record in RECORDS]
     row = fold(Row("w"), history(entries), BEGIN + 41 * DAY, lock=EXECUTION.format("t1"))
 
-    def lagging(*more: LedgerRecord, lock: str = "t1", of: Row = row) -> bool:
+    def lagging(
+        *more: LedgerRecord, lock: str = "t1", of: Row = row, young: TimeWindow = NEVER
+    ) -> bool:
         recent = history([*entries[-9:], *(one.to_entry() for one in more)])
-        return lags(of, recent, EXECUTION.format(lock))
+        return lags(of, recent, EXECUTION.format(lock), young)
 
     ended = replace(RUNS[0], job="j")
+    late, decided = BEGIN + 50 * DAY, TrialDecided(BEGIN + 50 * DAY, "t2", "stay_off")
+    newer, young = production_run(50, at=late), TimeWindow(late, late + 1)
+    assert [True, False, True, False, True, False] == [
+        lagging(newer),
+        lagging(newer, young=young),
+        lagging(newer, lock="t2", young=young),
+        lagging(newer, decided, lock="t2", young=young),
+        lagging(ApprovalRequested(1, 500, "t1")),
+        lags(fold(Row("w"), history([]), BEGIN), history([]), None),
+    ]
     assert [False, True, False, True, True, True, True, True, False] == [
         lagging(),
         lagging(replace(ended, ended_at=RUNS[-1].ended_at)),

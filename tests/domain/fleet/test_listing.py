@@ -35,7 +35,7 @@ FLEET = [
         last_run=LastRun(NOW - 9, "c", True)),
     row("ctr", "stale", ("stale", 30), owner="ads", stale=("image",), instance="ml.g5.48xlarge"),
     row("gpt", "reverted", ("reverted", 10), ("failed", 500), owner="nlp"),
-    row("lm", "off", ("approve", 5), phase="approval", trial="t", trials=Amount(1, 4_000_000)),
+    row("lm", "off", ("approve", 0), phase="approval", trial="t", trials=Amount(1, 4_000_000)),
     row("old", "permanent", active=False, owner="ads"),
     row("rank", "reverted", ("reverted", 20), ("no_baseline", -60), owner="ads"),
     row("vit", "off", ("failed", -1), owner="nlp", phase="measuring", trial="t"),
@@ -51,7 +51,9 @@ def names(**chosen: tuple[str, ...] | bool) -> list[str]:
 
 
 def test_what_needs_a_person_comes_first_then_trials_then_by_saving_and_retired_ones_last():
-    assert URGENT == [one.workload for one in listing(FLEET[::-1], Filters(), NOW).rows]
+    for reverse, urgent in ((False, URGENT), (True, URGENT[::-1])):
+        found = listing(FLEET[::-1], Filters(), NOW, reverse=reverse)
+        assert urgent == [one.workload for one in found.rows]
 
 
 @pytest.mark.parametrize(
@@ -100,6 +102,8 @@ def test_of_many_owners_a_few_are_named_and_the_others_counted():
 
     with pytest.raises(InvalidInputError, match="team-11 and 3 more"):
         listing(many, Filters(owner=("x",)), NOW)
+    with pytest.raises(InvalidInputError, match="there are none"):
+        listing([], Filters(owner=("x",)), NOW)
     with pytest.raises(InvalidInputError, match=r"did you mean (team-\d\d or ){2}team-\d\d\?"):
         listing(many, Filters(owner=("team-0",)), NOW)
 

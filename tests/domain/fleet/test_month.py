@@ -86,7 +86,8 @@ def test_the_holdback_costs_what_baseline_runs_would_have_saved_while_a_candidat
         flag(3, NOVEMBER + 3 * DAY),
         flag(4, NOVEMBER + 20 * DAY, state="stale"),
         flag(5, NOVEMBER + 22 * DAY, enabled=False, state="off"),
-        *(run(day) for day in (-1, 0, 1, 3, 6, 9, 21, 23)),  # held back: those of 3, 6 and 9
+        flag(6, NOVEMBER + 24 * DAY, candidate=None),
+        *(run(day) for day in (-1, 0, 1, 3, 6, 9, 21, 23, 25)),  # held back: those of 3, 6 and 9
         *(run(day, "compile") for day in (4, 5, 7, 8, 10, 11)),
         run(12, finished=False),
         run(13, usd=None),
@@ -130,9 +131,10 @@ def test_a_trial_has_spent_its_money_once_and_an_ineligible_one_nothing():
     assert Amount(2, 3_000_000, 0) == figures(*ineligible).decided
 
 
-def test_months_are_those_of_utc_wherever_it_is_read(monkeypatch):
+@pytest.mark.parametrize("zone", ["America/Los_Angeles", "Asia/Tokyo"])
+def test_months_are_those_of_utc_wherever_it_is_read(zone, monkeypatch):
     with monkeypatch.context() as elsewhere:
-        elsewhere.setenv("TZ", "America/Los_Angeles")
+        elsewhere.setenv("TZ", zone)
         time.tzset()
         at = months.month_at(NOVEMBER), months.window_of("2026-11")
     time.tzset()
@@ -146,6 +148,16 @@ def test_entries_that_cannot_be_read_are_counted_in_each_month_that_they_may_be_
     found = months.month_of(history(entries), "w", "2026-11", now=DECEMBER).figures
 
     assert MonthFigures(unread=4) == found
+    assert Estimate(unknown=4) == found.net
+
+
+def test_a_sum_says_something_where_any_part_of_it_does_or_there_is_none():
+    of = ((0, 0), (1, 2), (0, 2))
+    for known in (
+        [Amount(entries, unknown=unknown).is_known for entries, unknown in of],
+        [Estimate(runs, unknown=unknown).is_known for runs, unknown in of],
+    ):
+        assert [True, True, False] == known
 
 
 def test_a_whole_history_gives_its_empty_months_too_and_a_part_those_after_one():
@@ -198,6 +210,8 @@ def test_what_is_written_after_the_close_changes_neither_owner_nor_figures():
 
     assert before == after
     assert ("nlp", Amount(1, 2_000_000)) == (after.owner, after.figures.failed)
+    unnamed = RegistrationChange(1, active=True, at=1, document={"owner": 3})
+    assert None is months.registered(past(unnamed), "owner")
     assert [None, "ads"] == [
         months.registered(past(*records, *late), "owner", *until) for until in ([close - 1], [])
     ]

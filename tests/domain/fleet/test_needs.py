@@ -159,3 +159,4 @@ def test_what_needs_a_person_and_since_when(records, lock, needs):
 
     assert [Need(*need) for need in needs] == [*found.needs]
     assert {need.code for need in found.needs} <= {*NEEDS}
+    assert found.unread == sum(code == "unreadable" for code, _ in needs)
