@@ -75,10 +75,20 @@ def test_a_cap_that_pays_for_the_baselines_machines_does_not_pay_for_dearer_ones
     capped = change(SOUND, policy__max_trial_usd=800.0)
     dear = Candidate(name="dear", instance_type="ml.p4d.24xlarge", instance_count=8)
     refusal = planned(change(capped, candidates=(dear,)))
+    roomy = plan_of(change(ROOMY, candidates=(dear,)))
 
     assert isinstance(planned(capped), Plan)
     assert isinstance(refusal, Reason)
     assert "trial_over_budget" == refusal.code
+    # A candidate gets full runs only once it is faster by its price as well.
+    assert 6 * roomy.arms[0].usd_per_hour == roomy.usd_per_quality_run
+
+
+def test_where_none_may_be_tried_the_first_one_says_why():
+    none = Choice((), left_out=(("compile", "too old"), ("larger", "no memory")))
+    refused = plan_trial(SOUND, none, load_facts(), region="us-east-1")
+
+    assert Reason("ineligible", "no candidate is eligible; compile: too old") == refused
 
 
 @pytest.mark.parametrize(
@@ -89,6 +99,7 @@ def test_a_cap_that_pays_for_the_baselines_machines_does_not_pay_for_dearer_ones
         ({"full_run_steps": 12000}, 320),
         ({"full_run_samples": 1}, 1),
         ({"full_run_steps": 0}, 320),
+        ({"full_run_steps": 1}, 1),
         ({"full_run_samples": 0}, 320),
         ({"full_run_steps": "all", "full_run_samples": "all"}, 320),
         ({}, 320),
@@ -247,6 +258,10 @@ def test_a_candidate_of_a_class_whose_faults_are_known_needs_fewer_runs(known, c
     assert (1.0 if strict else upper_bound(0, 59)) == rho
     assert (proof.runs == without.runs) is strict
     assert proof.runs <= without.runs
+    one = Choice((candidate,))
+    made = plan_trial(workload, one, facts, region="us-east-1", mode="canary")
+    assert isinstance(made, Plan)
+    assert proof.runs == made.quality_runs
     own = change(workload, policy__equivalence="strict")
     assert 1.0 == possible_rho(own, [candidate], facts)
 
@@ -352,7 +367,12 @@ def test_pairs_are_so_many_that_a_look_proves_the_gain():
     variance = 1 / (5 / sd**2 + 2 / (sd**2 / 3 + unseen**2))
     gain = Design(history=4, n_max=12, error=0.05).provable_margin(5) * math.sqrt(5 * variance)
     found = [
-        paired(blocks=sd, unseen=unseen, policy__min_mean_speedup=math.exp(gain * share))
+        paired(
+            blocks=sd,
+            unseen=unseen,
+            policy__min_proven_speedup=1.01,
+            policy__min_mean_speedup=1.01 * math.exp(gain * share),
+        )
         for share in (1.0001, 0.9999)
     ]
 

@@ -11,6 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from compilegate.domain.formats import significant
+from compilegate.domain.judging.design import Design
 from compilegate.domain.judging.quality import ENOUGH_HISTORY
 from compilegate.domain.planning.arms import ArmPlan
 from compilegate.domain.planning.estimate import (
@@ -67,7 +69,7 @@ def test_segments_of_a_short_run_are_no_longer_than_the_run():
 
 def test_arms_on_other_nodes_pay_for_a_job_of_their_own_for_every_block():
     """The managed compiler keeps no cache, so it compiles in each of the three."""
-    trial = cost(BASE, MANAGED)
+    trial = cost(BASE, replace(MANAGED, instance_count=200))
 
     baseline, managed = 3 * (STARTUP_HOURS + SEGMENT), 3 * (STARTUP_HOURS + SEGMENT + COLD)
     assert pytest.approx(10 * (baseline + managed)) == trial.speed_usd
@@ -101,12 +103,12 @@ def test_a_dearer_candidate_gets_full_runs_only_where_they_cost_no_more_than_tod
 
 
 def test_the_baseline_has_as_many_runs_as_a_candidate_and_what_is_on_beside_each():
-    arms = (BASE, replace(COMPILED, name="on", role="on"), COMPILED, TWO)
+    arms = (BASE, replace(COMPILED, name="on", role="on"), COMPILED, TWO, NATIVE)
     some, none = (cost(*arms, proof=replace(PROOF, runs=runs)).arms for runs in (3, 0))
 
     # To the second candidate all of the baseline's but one are history.
     runs = [(a.hours.expected - b.hours.expected) / 6 for a, b in zip(some, none, strict=True)]
-    assert pytest.approx([3 + 2, 3 + 3, 3, 3]) == runs
+    assert pytest.approx([3 + 2, 3 + 3, 3, 3, 0]) == runs
 
 
 @pytest.mark.parametrize("history", [0, 1000])
@@ -188,7 +190,11 @@ def test_of_several_metrics_the_one_that_takes_most_runs_decides():
 
 
 def test_of_a_history_without_differences_three_runs_are_assumed():
-    assert 3 == proof_of(quality__history=(0.9,) * ENOUGH_HISTORY).runs
+    proof = proof_of(quality__history=(0.9,) * ENOUGH_HISTORY)
+    most = SOUND.quality.margin / Design(ENOUGH_HISTORY, 12, error=0.05).provable_margin(3)
+
+    assert 3 == proof.runs
+    assert proof.basis.endswith(f"enough where it differs by {significant(most, 2)} or less")
 
 
 @given(st.integers(1, 4))
@@ -247,6 +253,14 @@ def test_a_trial_takes_longer_where_the_quota_holds_fewer_jobs_or_production_mak
     # A round of two jobs of each takes two turns, the later candidate's of two and one a single.
     assert pytest.approx(6) == laid_out.hours - free.hours
     assert (free.usd, free.low_hours) == (laid_out.usd, laid_out.low_hours)
+    # Of the baseline's machine one at a time: full runs in four turns, second blocks one by one.
+    apart = [
+        estimate((BASE, ELSEWHERE), proof=PROOF, quota={KIND: most, OTHER: 64}.get, **how).hours
+        for most in (1, 2)
+    ]
+    two_blocks = 2 * (2 * (STARTUP_HOURS + SEGMENT) + COLD)
+    alone = STARTUP_HOURS + SEGMENT + COLD
+    assert pytest.approx(3 * 6 + two_blocks - alone) == apart[0] - apart[1]
     # Six runs a candidate, three a week; shadow has two rounds of six hours each.
     assert pytest.approx(2 * 6 / 3 * 168 - 2 * 2 * 6) == canary.hours - free.hours
 

@@ -197,6 +197,12 @@ def test_what_follows_from_a_change_is_no_change_of_its_own():
     assert isinstance(made, Choice)
 
 
+def test_what_is_on_has_the_flags_name():
+    _, composed = choice(replace(TWO, candidate="both"), COMPILE, FUSED, LARGER)
+
+    assert ["both", "larger"] == [one.name for one in composed]
+
+
 @pytest.mark.parametrize(
     ("flag", "candidates", "but", "code", "named"),
     [

@@ -7,6 +7,7 @@ import json
 import math
 from dataclasses import replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -144,14 +145,54 @@ def test_a_ledger_is_read_as_a_whole_where_the_row_before_does_not_say_enough():
 
 
 def test_what_a_fold_reads_no_more_is_as_the_row_before_has_it():
-    """A run of three days that began just before what is read, and nothing since."""
-    flag, run = RECORDS[2].to_entry(), production_run(11, "compile", ended_at=BEGIN + 14 * DAY)
-    base = fold(Row("w"), history([flag, run.to_entry()]), BEGIN + 130 * DAY)
+    """Of two runs that ended on one day the first began just before what is read."""
+    first, other = (production_run(day, "compile", ended_at=BEGIN + 14 * DAY) for day in (11, 13))
+    flag, *runs = (one.to_entry() for one in (RECORDS[2], first, other))
+    base = fold(Row("w"), history([flag, *runs]), BEGIN + 130 * DAY)
     now = BEGIN + 131 * DAY
 
-    assert run.started_at < read_since(base) < run.ended_at
-    assert run.ended_at == base.known_flag.followed_at
-    assert replace(base, read_at=now) == fold(base, history([flag]), now)
+    assert first.started_at < read_since(base) < other.started_at
+    assert first.ended_at == base.known_flag.followed_at
+    for again in (runs[1:], []):
+        assert replace(base, read_at=now) == fold(base, history([flag, *again]), now)
+
+
+@pytest.mark.parametrize(
+    ("state", "since", "stale", "slower_at", "followed_at"),
+    [
+        ("stale", BEGIN, ("image",), None, BEGIN + 5),
+        ("stale", BEGIN - 1, (), None, None),
+        ("permanent", BEGIN, (), BEGIN + 7, BEGIN + 5),
+        ("permanent", BEGIN - 1, (), None, None),
+    ],
+)
+def test_what_the_row_before_says_of_the_flag_holds_as_long_as_its_state(
+    state, since, stale, slower_at, followed_at
+):
+    before = Row(
+        "w", flag=RowFlag(state, True, "compile", since, 1, BEGIN + 5), stale=("image",),
+        slower_at=BEGIN + 7,
+    )  # fmt: skip
+    to = Flag(True, state, "compile").to_json()
+    records = (
+        FlagVersion(1, BEGIN, "c1", "train", "change", "why", to),
+        Review(BEGIN - 1, "r1", "t", "compile", speed=SpeedSum(9.0, "r1", BEGIN - 2)),
+    )
+    row = fold(before, history(one.to_entry() for one in records), BEGIN + 9)
+
+    assert (stale, slower_at) == (row.stale, row.slower_at)
+    assert followed_at == row.known_flag.followed_at
+
+
+def test_of_runs_that_ended_at_once_the_last_is_the_same_in_any_order():
+    runs = [
+        production_run(1, arm, job=arm + str(ok), ended_at=BEGIN, finished=ok)
+        for arm, ok in (("b", False), ("b", True), ("a", True))
+    ]
+
+    for ordered in (runs, runs[::-1]):
+        row = fold(Row("w"), history(one.to_entry() for one in ordered), BEGIN + 9)
+        assert LastRun(BEGIN, "b", True) == row.last_run
 
 
 def test_a_month_is_closed_two_weeks_after_its_end():

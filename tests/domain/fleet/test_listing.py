@@ -63,6 +63,7 @@ def test_what_needs_a_person_comes_first_then_trials_then_by_saving_and_retired_
         ({"owner": ("",)}, ["lm", "xgb"]),
         ({"state": ("stale", "reverted")}, ["ctr", "gpt", "rank"]),
         ({"state": ("retired",)}, ["old"]),
+        ({"state": ("unreadable",)}, ["xgb"]),
         ({"phase": ("approval", "measuring")}, ["lm", "vit"]),
         ({"need": ("any",)}, ["ctr", "gpt", "lm", "rank"]),
         ({"instance": ("g5",)}, ["ads", "ctr"]),
@@ -126,6 +127,8 @@ def test_figures_are_of_all_that_were_chosen_not_of_those_that_are_shown():
     )
     assert Estimate(18, 12_000_000, 500_000, 2) == found.totals.saved
     assert Amount(2, 7_000_000) == found.totals.trials
+    later = listing([row("w", "of_a_later_release")], Filters(), NOW).counts.states
+    assert {"of_a_later_release": 1} == later
     assert (3, 4, Estimate(9, 7_000_000, 300_000, 2), Amount()) == (
         of_ads.more, of_ads.counts.workloads, of_ads.totals.saved, of_ads.totals.trials,
     )  # fmt: skip

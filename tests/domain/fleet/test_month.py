@@ -87,10 +87,12 @@ def test_the_holdback_costs_what_baseline_runs_would_have_saved_while_a_candidat
         flag(4, NOVEMBER + 20 * DAY, state="stale"),
         flag(5, NOVEMBER + 22 * DAY, enabled=False, state="off"),
         flag(6, NOVEMBER + 24 * DAY, candidate=None),
-        *(run(day) for day in (-1, 0, 1, 3, 6, 9, 21, 23, 25)),  # held back: those of 3, 6 and 9
+        *(run(day) for day in (-1, 0, 1, 21, 23, 25)),
+        # Held back, but for one without a price.
+        *(run(day, why=why) for day, why in ((3, "holdback"), (6, "refresh"), (9, "team"))),
         *(run(day, "compile") for day in (4, 5, 7, 8, 10, 11)),
         run(12, finished=False),
-        run(13, usd=None),
+        run(13, usd=None, why="confirm"),
         # No run for a comparison.
         *(run(day, why=why) for day, why in enumerate(("rerun", "unfit", "canary"), 14)),
         run(40),

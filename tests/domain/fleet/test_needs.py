@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
@@ -33,6 +33,7 @@ from tests.domain.production.run_builder import production_run
 NOW = BEGIN + 90 * DAY
 GRACE = 3600
 ASKED = ApprovalRequested(50, 500, "t1")
+ASKED_LATER = ApprovalRequested(55, 500, "t2")
 ANSWER = ApprovalAnswer(60, "t1", "human:ana", approved=True)
 
 
@@ -78,7 +79,7 @@ HELD = EXECUTION.format("t1")
         ([STARTED, opened(20), CLOSED], HELD, ("measuring", "t1", 10)),
         ([STARTED, DECIDED], HELD, ("applying", "t1", 40)),
         ([STARTED, DECIDED, ASKED], HELD, ("approval", "t1", 50)),
-        ([ASKED, ApprovalRequested(55, 500, "t2")], None, ("approval", "t2", 55)),
+        ([ASKED, ASKED_LATER], None, ("approval", "t2", 55)),
         ([STARTED, DECIDED, ASKED, ANSWER], HELD, ("applying", "t1", 40)),
         ([STARTED, TrialFailed(40, "t1")], HELD, ("none", None, None)),
         ([TrialStarted(10, "by-hand", trial="t1"), DECIDED], "by-hand", ("applying", "t1", 40)),
@@ -111,6 +112,7 @@ ON = flag(1, BEGIN, "permanent")
         # An answer that is due.
         ([ASKED], None, [("approve", 50)]),
         ([ASKED, ANSWER], None, []),
+        ([ASKED, ASKED_LATER], None, [("approve", 55)]),
         # Entries that cannot be read, since the first; of the flag nothing is known then.
         ([DamagedFlag(70)], None, [("unreadable", 70)]),
         # The flag.
@@ -143,13 +145,15 @@ ON = flag(1, BEGIN, "permanent")
         ([STARTED, DECIDED], HELD, [("lock_stays", 40 + GRACE)]),
         ([STARTED, DECIDED, ASKED], HELD, [("approve", 50)]),
         ([STARTED, DECIDED, ASKED, ANSWER], HELD, [("lock_stays", 60 + GRACE)]),
+        ([STARTED, DECIDED, ASKED, ANSWER, ASKED_LATER, replace(ANSWER, at=90, trial="t2")], HELD,
+         [("lock_stays", 60 + GRACE)]),
         ([STARTED, DECIDED], EXECUTION.format("t2"), []),
         # Of a retired workload no more than what has to end.
         ([ON, ASKED, FAILED_RUN, RegistrationChange(1, active=False, at=90)], None, [
             ("approve", 50),
         ]),
         # The most urgent first.
-        ([flag(1, 20, "stale"), ASKED, FAILED_RUN, Damaged(70)], None, [
+        ([flag(1, 20, "stale"), ASKED, FAILED_RUN, Damaged(70), Damaged(75)], None, [
             ("approve", 50), ("unreadable", 70), ("stale", 20), ("failed", FAILED_AT),
         ]),
     ],
@@ -159,4 +163,4 @@ def test_what_needs_a_person_and_since_when(records, lock, needs):
 
     assert [Need(*need) for need in needs] == [*found.needs]
     assert {need.code for need in found.needs} <= {*NEEDS}
-    assert found.unread == sum(code == "unreadable" for code, _ in needs)
+    assert (found.unread > 0) is any(code == "unreadable" for code, _ in needs)
