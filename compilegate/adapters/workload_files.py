@@ -312,7 +312,7 @@ def _timezones() -> frozenset[str]:
 def _check_timezone(zone: str) -> None:
     """Whether this machine knows the zone; one without a list of zones leaves it to AWS."""
     if zone != UTC and _timezones() and zone not in _timezones():
-        close = difflib.get_close_matches(zone, _timezones(), n=1)
+        close = difflib.get_close_matches(zone, _timezones())
         raise InvalidInputError(
             "is not a time zone",
             field="schedule.timezone",

@@ -118,16 +118,15 @@ def _text(path: Path) -> str:
 
 
 def _decoded(data: bytes) -> str:
+    if len(data) > MOST_BYTES:
+        limit = f"{MOST_BYTES // 1024} KiB"
+        raise InvalidInputError(f"is larger than {limit}: not a workload file", fix="shorten it")
     try:
-        text = data.decode("utf-8-sig")
+        return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise InvalidInputError(
             f"cannot be read as UTF-8 text: {error}", fix="save it as UTF-8"
         ) from error
-    if len(data) > MOST_BYTES:
-        limit = f"{MOST_BYTES // 1024} KiB"
-        raise InvalidInputError(f"is larger than {limit}: not a workload file", fix="shorten it")
-    return text
 
 
 def plain_value(text: str) -> Any:

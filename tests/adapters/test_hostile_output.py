@@ -130,7 +130,7 @@ BROKEN_ARCHIVES: dict[str, Callable[[], bytes]] = {
     "a sparse file": lambda: attributes(b"22 GNU.sparse.major=1\n") + SUMMARY_FILE + END,
     "a record longer than its header": lambda: attributes(b"99 a=b\n") + SUMMARY_FILE + END,
     "attributes of nothing": lambda: attributes(b"6 a=b\n") + END,
-    "a header of no bytes": lambda: attributes(b"") + SUMMARY_FILE + END,
+    "a header of no bytes": lambda: header("x", 0, tarfile.XHDTYPE) + SUMMARY_FILE + END,
     "a length of six digits": lambda: attributes(b"000011 a=b\n") + SUMMARY_FILE + END,
     "a sparse map without rows": lambda: sparse(b"x" * 512),
     "a sparse map of many rows": lambda: sparse(b"99999999\n" + b"1\n" * 2**22),
@@ -159,6 +159,12 @@ def test_a_broken_archive_is_refused_and_costs_little(name: str) -> None:
     tracemalloc.stop()
 
     assert peak < 8 * 2**20
+
+
+def test_a_file_that_is_too_large_is_refused_before_it_is_gone_through() -> None:
+    body = gzip.compress(header("x", 16 * 2**30 + 1))
+    with pytest.raises(InvalidEvidenceError, match="unpacked, has 17179869185 bytes"):
+        output_of(body)
 
 
 def test_an_archive_cut_anywhere_is_refused() -> None:
@@ -282,9 +288,9 @@ def test_what_is_too_large_to_be_gone_through_says_so_each_file_and_all_together
 # Name and size in records whose values hold spaces and equals signs; the last one counts.
 RECORDS = [
     b"path=evidence/a b.json", b"comment=a b=\xff", b"path=evidence/summary.json", b"\xff b=cde",
-    b"size=%d" % len(TEXT),
+    b"size=511",
 ]  # fmt: skip
-LINES = b"".join(b"%d %s\n" % (len(one) + 4, one) for one in RECORDS)
+LINES = b"".join(b"%d %s\n" % (len(one) + 4, one) for one in RECORDS) + b"\0"
 # A link's name and attributes of all files are passed over, each with a byte.
 OTHERS = b"".join(
     header("x", 1, kind) + BLANK[:512] for kind in (tarfile.GNUTYPE_LONGLINK, tarfile.XGLTYPE)
@@ -299,7 +305,7 @@ OTHERS = b"".join(
 def test_attributes_are_those_of_the_file_behind_them(
     limit: str, exact: int, kind: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    named = attributes(LINES, kind) + OTHERS + header("x", 7) + TEXT.ljust(512, b"\0")
+    named = attributes(LINES, kind) + OTHERS + header("x", 7) + TEXT.ljust(511) + b"\0"
     body = gzip.compress(named + header("y", 0) + END)
     monkeypatch.setattr(job_outputs, limit, exact)
 
@@ -315,7 +321,7 @@ def test_a_long_name_is_one_and_links_have_no_content_whatever_they_say() -> Non
         for name, entry in (
             (b"\xff", header("l", 512, tarfile.SYMTYPE)),
             (b"unheard of", header("z", 512, b"Z") + b"x" * 512),
-            (b"evidence/summary.json\0more", header("s", len(TEXT)) + TEXT.ljust(512, b"\0")),
+            (b"evidence/summary.json\0more\0", header("s", len(TEXT)) + TEXT.ljust(512, b"\0")),
         )
     )
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import json
 import tarfile
 import tracemalloc
+import zlib
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -93,8 +95,14 @@ def test_a_line_without_end_ends_the_steps_and_a_link_is_passed_over() -> None:
 
 @pytest.mark.parametrize(
     "body",
-    [b"", b"no archive", b"\x1f\x8b\x08\x00" + b"0" * 50, tarball({"a": b"x" * 9999})[:60]],
-    ids=["nothing", "garbage", "bad compression", "cut short"],
+    [
+        b"",
+        b"no archive",
+        b"\x1f\x8b\x08\x00" + b"0" * 50,
+        tarball({"a": b"x" * 9999})[:60],
+        zlib.compress(gzip.decompress(tarball({}))),
+    ],
+    ids=["nothing", "garbage", "bad compression", "cut short", "other compression"],
 )
 def test_an_output_that_is_no_tarball_is_evidence_that_is_broken(body: bytes) -> None:
     with pytest.raises(InvalidEvidenceError, match="the job's output is broken"):

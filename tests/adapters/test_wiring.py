@@ -92,6 +92,7 @@ def test_services_are_made_once_of_what_the_environment_names(
     }
     assert wiring.topic() is wiring.topic()
     assert ("sns", False) == clients[-1]
+    assert not hasattr(wiring, "S3Store")  # loaded with the services, half of a cold start
 
 
 def test_outputs_are_read_from_the_store(monkeypatch: pytest.MonkeyPatch) -> None:

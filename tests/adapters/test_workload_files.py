@@ -273,6 +273,9 @@ def test_what_init_left_open_says_what_to_write_and_a_zone_which_is_meant(
         rate.fix, goal_.fix,
     )  # fmt: skip
 
+    (metric,) = errors(write_project(tmp_path, ("metric: eval_accuracy", "metric: TODO")))
+    assert ("quality.metric", "is still to be written") == (metric.field, metric.problem)
+
     cron = "run_hours: 6.0\n  cron: cron(0 3 * * ? *)\n  timezone: "
     zones = {"Europe/Berlni": "write Europe/Berlin", "X": "write a name such as Europe/Berlin"}
     for zone, fix in zones.items():

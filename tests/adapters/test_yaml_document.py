@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import math
 import re
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -215,13 +217,19 @@ def test_a_document_is_as_deep_and_as_large_as_it_may_be(
         YamlDocument(beyond)
 
 
-def test_a_file_has_256_kib_at_most(tmp_path: Path) -> None:
+def test_a_file_has_256_kib_at_most_and_so_has_standard_input(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     file = tmp_path / "w.yaml"
-    file.write_text("a: 1 #".ljust(262_144, "#"))
-    assert {"a": 1} == load_yaml(file)
-    file.write_text("a: 1 #".ljust(262_145, "#"))
-    with pytest.raises(InvalidInputError, match="larger than 256 KiB"):
-        load_yaml(file)
+    for more, fits in ((262_138 * "#", True), (262_139 * "#", False), (131_072 * "é", False)):
+        file.write_text(f"a: 1 #{more}", encoding="utf-8")
+        monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BytesIO(file.read_bytes())))
+        for place in (file, Path("-")):
+            if fits:
+                assert {"a": 1} == load_yaml(place)
+            else:
+                with pytest.raises(InvalidInputError, match="larger than 256 KiB"):
+                    load_yaml(place)
 
 
 @pytest.mark.parametrize(
