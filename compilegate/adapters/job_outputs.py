@@ -120,7 +120,7 @@ class _Unzipped(RawIOBase):
             if content:
                 room[: len(content)] = content
                 return len(content)
-            if not self._part.eof and not self._packed:
+            if not self._part.eof:  # all that was read has been taken
                 self._packed = self._stream.read(PACKED_AT_ONCE)
                 if not self._packed:
                     raise EOFError("it ends within its compressed stream")

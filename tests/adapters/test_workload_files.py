@@ -300,6 +300,12 @@ candidates:
     (tmp_path / "training" / "notes.txt").touch()
 
     first, third = errors(file)
+    (tmp_path / "launch.py").touch()
+    (tmp_path / "training" / "launch.py").symlink_to(tmp_path / "launch.py")
+    _, linked = errors(file)
+    assert ("candidates[2].entry_point", "lies outside the source folder") == (
+        linked.field, linked.problem,
+    )  # fmt: skip
 
     assert ("candidates[0].entry_point", "is not a Python file", "notes.txt") == (
         first.field, first.problem, first.value,
