@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from compilegate.domain.formats import significant
 from compilegate.domain.judging.design import Design
 from compilegate.domain.judging.quality import ENOUGH_HISTORY
-from compilegate.domain.planning.arms import ArmPlan
+from compilegate.domain.planning.arms import ArmPlan, SpeedJob
 from compilegate.domain.planning.estimate import (
     STARTUP_HOURS,
     Estimate,
@@ -23,6 +23,7 @@ from compilegate.domain.planning.estimate import (
     RoundLayout,
     block_usd,
     estimate,
+    job_hours,
     layouts,
     needs,
     plan_proof,
@@ -59,6 +60,8 @@ def test_arms_on_one_node_share_a_jobs_start_and_compile_once():
     assert pytest.approx(10 * speed) == trial.speed_usd
     assert pytest.approx(10 * 6 * 6) == trial.quality_usd
     assert pytest.approx(speed + 2 * 6) == trial.hours
+    two_blocks = SpeedJob((BASE, COMPILED), 0, 0, 2, apart=False)
+    assert pytest.approx(STARTUP_HOURS + 4 * SEGMENT + COLD) == job_hours(two_blocks, 6.0)
 
 
 def test_segments_of_a_short_run_are_no_longer_than_the_run():

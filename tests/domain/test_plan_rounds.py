@@ -75,6 +75,7 @@ CLUSTERS = st.lists(
 )
 def test_as_many_jobs_as_the_quota_holds(quota, at_once):
     assert at_once == max_concurrency(SIX, lambda _: quota)
+    assert 40 == max_concurrency([Cluster(G5, 1)] * 41, lambda _: 1000)
 
 
 def test_each_type_has_a_quota_of_its_own():

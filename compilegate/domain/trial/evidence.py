@@ -372,7 +372,7 @@ def production_records(
     for run, mode in sorted(runs, key=lambda one: (one[0].started_at, one[0].job)):
         if run.arm not in names or run.run not in same_job:
             continue
-        failed = mode == CANARY and run.arm != BASELINE and not run.finished
+        failed = run.arm != BASELINE and not run.finished
         usd = _usd(run, plan.arm(run.arm).usd_per_hour) if failed else None
         record = JobRecord(run.job, usd, at=now)
         if run.job not in kept:

@@ -56,7 +56,7 @@ class TrialContext:
     source_key: str
     started_at: int
     quality_mode: QualityMode
-    stands_on: int = 0
+    stands_on: int
 
 
 @dataclass(frozen=True)

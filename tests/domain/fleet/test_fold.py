@@ -124,7 +124,7 @@ def test_every_field_of_a_row():
     assert -7_000_000 == row.saved.micro_usd
     assert {"registered": 2, "flag": 2, "trial": 2} == row.entries
     assert {"run": RUNS[-1].key, "review": f"review#{RUNS[-1].run}"} == row.upto
-    assert (now, FOLD, 0) == (row.read_at, row.fold, row.unread)
+    assert (1, now, FOLD, 0) == (row.schema, row.read_at, row.fold, row.unread)
 
 
 def test_a_ledger_is_read_as_a_whole_where_the_row_before_does_not_say_enough():

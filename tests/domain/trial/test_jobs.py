@@ -396,6 +396,18 @@ def test_each_run_of_a_job_of_pairs_stands_for_itself(job, expected):
             ),
             "its steps took 3,700 s",
         ),
+        # Also where the last run was not begun, and those before it are too long together.
+        (
+            pairs(
+                "Failed",
+                {(0, "compile"): full(9), (1, "baseline"): full(4, wall_seconds=700.0)},
+                described={
+                    **TRAINED,
+                    **parameters(runs=encoded_document([*ASKED, ("compile", 5, 1)])),
+                },
+            ),
+            "its steps took 3,700 s",
+        ),
         # Also where the second run was not begun, and the first alone is too long for the job.
         (
             pairs("Failed", {(0, "compile"): full(9, wall_seconds=3698.0)}, described=TRAINED),

@@ -22,7 +22,10 @@ from compilegate.domain.planning import rounds
 from compilegate.domain.planning.arms import CONTROL
 from compilegate.domain.planning.rounds import MOST_WITHOUT_RESULT
 from compilegate.domain.production.canary import OVERDUE
+from compilegate.domain.production.history import WorkloadHistory
+from compilegate.domain.production.registration import TrainedJob
 from compilegate.domain.reasons import Reason
+from compilegate.domain.records.production import BegunRun, CanarySlot
 from compilegate.domain.trial.evidence import (
     JobRecord,
     ProductionFacts,
@@ -40,6 +43,7 @@ from compilegate.domain.trial.judge_round import (
 )
 from compilegate.domain.trial.plan import QualityMode, RecordedPlan
 from compilegate.domain.workload.model import CONTROL_SUFFIX
+from tests.domain.production.run_builder import production_run
 from tests.domain.test_request import CONTEXT, SITE
 from tests.domain.trial.plans import arm, plan
 from tests.domain.trial.test_evidence import full
@@ -73,11 +77,13 @@ def judged(
     *jobs: EndedJob, decision: Decision | None = None, records: Sequence[JobRecord] = (),
     lost: tuple[int, ...] = (), waited: tuple[int, ...] = (), of: RecordedPlan = PLAN,
     duplicates: tuple[EndedJob, ...] = (), canary_ended: str | None = None,
+    production: ProductionFacts | None = None,
 ) -> RoundOutcome:  # fmt: skip
     facts = RoundFacts(
         trial="t1", round=ROUND, workload=SOUND, code="c", plan=of,
         records=TrialRecords(tuple(records), lost, waited), ended=jobs, duplicates=duplicates,
-        production=ProductionFacts(canary_ended=canary_ended), context=CONTEXT, now=NOW,
+        production=production or ProductionFacts(canary_ended=canary_ended), context=CONTEXT,
+        now=NOW,
     )  # fmt: skip
     return judge_round(facts, lambda _: decision or decided())
 
@@ -212,6 +218,19 @@ def test_production_makes_a_canary_round_unless_the_last_one_ended_badly():
     assert "canary_overdue" == overdue.decision.reasons[0].code
     # Of a round on machines of its own that says nothing.
     assert following(judged(decision=decided(QUALITY), canary_ended=OVERDUE))
+
+
+def test_runs_that_production_has_made_of_the_job_are_evidence():
+    run = production_run(1, "compile", canary=CanarySlot("t1", 0, 1))
+    begun = BegunRun(0, run.run, "e", run.arm, "scheduled", 1, 1, "spec", "source")
+    history = WorkloadHistory(begun=(begun,), runs=(run,))
+    of = replace(PLAN, quality_mode=QualityMode("canary", "canary"))
+    outcomes = [
+        judged(of=of, production=ProductionFacts(history, {"spec": TrainedJob(SOUND, code).digest}))
+        for code in ("c", "d")
+    ]
+
+    assert [{run.job}, set()] == [one.evidence.records.with_runs for one in outcomes]
 
 
 @pytest.mark.parametrize("verdict", [Verdict.STAY_OFF, Verdict.INCONCLUSIVE])

@@ -67,13 +67,29 @@ def test_production_makes_evidence_of_its_own_or_the_full_runs(used, beside, in_
     assert in_production is own.runs_in_production
 
 
+def made_plan(*turns: int, names: tuple[str, ...]) -> Any:
+    layout = [SimpleNamespace(waves=waves) for waves in turns]
+    return SimpleNamespace(
+        arms=plan(*names).arms, layout=layout, max_quality_runs=7,
+        to_dict=lambda: {"speed_steps": 160},
+    )  # fmt: skip
+
+
+def test_a_trial_fits_into_its_time_to_the_second():
+    each = (rounds.TRIAL_SECONDS - rounds.ENDING_SECONDS) // rounds.max_rounds(1)
+    longest = each - rounds.QUEUE_AND_TRANSFER_SECONDS - rounds.QUOTA_WAIT_SECONDS
+    context = TrialContext("t", "s.json", "e", "s.tgz", 9, QualityMode(SHADOW, SHADOW), 0)
+    made = made_plan(1, names=("baseline", "compile"))
+    hours = [(longest + more) / 3600 for more in (0, 1)]
+    jobs = [change(SOUND, training__max_runtime_hours=one).training for one in hours]
+
+    limits = [plan_document(made, context, job)["limits"] for job in jobs]
+    assert [True, False] == [one["fits"] for one in limits]
+
+
 def test_a_plan_is_kept_with_the_limits_of_its_longest_path():
     """A control and the baseline are no candidates; the slowest layout takes two turns."""
-    arms = plan("baseline", "compile", "larger", "a-control").arms
-    layout = [SimpleNamespace(waves=waves) for waves in (1, 2)]
-    made: Any = SimpleNamespace(
-        arms=arms, layout=layout, max_quality_runs=7, to_dict=lambda: {"speed_steps": 160}
-    )
+    made = made_plan(1, 2, names=("baseline", "compile", "larger", "a-control"))
     hours = SOUND.training.longest_job_hours
     seconds = rounds.max_rounds(2) * rounds.round_seconds(hours, 2) + rounds.ENDING_SECONDS
 
