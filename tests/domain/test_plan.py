@@ -22,7 +22,14 @@ from compilegate.domain.notes import SCRIPT_COMPILES, Note
 from compilegate.domain.planning import rounds
 from compilegate.domain.planning.arms import UNCOMPILED_WHY, ArmPlan
 from compilegate.domain.planning.estimate import plan_proof, possible_rho
-from compilegate.domain.planning.plan import Choice, Pairs, Plan, pairs_for, plan_trial
+from compilegate.domain.planning.plan import (
+    Choice,
+    Pairs,
+    Plan,
+    expected_usd,
+    pairs_for,
+    plan_trial,
+)
 from compilegate.domain.reasons import Reason
 from compilegate.domain.spreads import MINUTES, Spread, Spreads
 from compilegate.domain.workload.model import Candidate, Framework, Profile, Workload
@@ -131,8 +138,9 @@ def test_a_named_candidate_that_cannot_run_is_left_out_with_the_reason():
     plan = plan_of(change(ROOMY, candidates=(MANAGED, COMPILE)))
 
     assert ["baseline", "compile"] == [arm.name for arm in plan.arms]
-    assert "managed" == plan.left_out[0][0]
-    assert "2.13.0" in plan.left_out[0][1]
+    (name, why), *_ = plan.left_out
+    assert ("managed", {"name": name, "why": why}) == (name, plan.to_dict()["left_out"][0])
+    assert "2.13.0" in why
 
 
 def test_the_record_is_plain_json_and_gives_the_arms_back():
@@ -142,7 +150,7 @@ def test_the_record_is_plain_json_and_gives_the_arms_back():
     assert ["as it runs today", "one factor: compiler"] == [a["label"] for a in record["arms"]]
     assert [arm.name for arm in plan.arms] == [read(ArmPlan, arm).name for arm in record["arms"]]
     assert all(arm["role"] and arm["why"] for arm in record["arms"])
-    assert record["runs_basis"]
+    assert plan_proof(ROOMY, candidates=1).basis == record["runs_basis"]
     assert KIND == record["prices"][0]["instance_type"]
     baseline = plan.arms[0].usd_per_hour
     assert (1, 320, 2, 6, 6 * baseline, 1e6) == tuple(record[key] for key in (
@@ -172,11 +180,12 @@ def test_a_candidate_on_top_of_one_that_is_on_is_tried_alone_with_the_whole_erro
     both = Choice((COMPILE, larger))
     stack, apart, one = (
         plan_trial(workload, choice, load_facts(), region="us-east-1")
-        for choice in (replace(both, on="compile"), both, Choice((larger,)))
+        for choice in (replace(both, on="compile", why={"larger": "w"}), both, Choice((larger,)))
     )
 
     assert isinstance(stack, Plan) and isinstance(apart, Plan) and isinstance(one, Plan)
     assert ["baseline", "on", "candidate"] == [arm.role for arm in stack.arms]
+    assert "w" == stack.arms[2].why
     assert one.quality_runs == stack.quality_runs < apart.quality_runs
 
 
@@ -193,7 +202,9 @@ def test_the_estimate_is_of_the_schedule_the_quota_and_the_mode():
 
 
 def test_a_trial_may_cost_as_much_as_its_cap():
-    usd = plan_of(ROOMY).estimate.usd
+    usd, odd = plan_of(ROOMY).estimate.usd, Candidate(name="odd", instance_type="ml.g9.xlarge")
+    for candidates, expected in (((COMPILE,), usd), ((), None), ((odd,), None)):
+        assert expected == expected_usd(ROOMY, candidates, load_facts(), region="us-east-1")
     caps = (usd, usd - 0.01)
     found = [planned(change(ROOMY, policy__max_trial_usd=cap)) for cap in caps]
 
@@ -333,7 +344,9 @@ def paired(
 ) -> Pairs | None:  # fmt: skip
     workload = change(SHORT, **changes)
     learned = (one and Spread(one, "workload", "lm", 40, 1) for one in (nodes, blocks, unseen))
-    plan = replace(plan_of(workload), spreads=Spreads(*learned))
+    made = plan_of(workload)
+    native = replace(made.arms[0], name="native", role="control", image="other:1")
+    plan = replace(made, arms=(*made.arms, native), spreads=Spreads(*learned))
     return pairs_for(workload, plan, beside=beside)
 
 
@@ -361,17 +374,20 @@ def test_pairs_cost_what_their_whole_runs_on_one_node_cost(how, runs, apart, bas
     assert Pairs(runs, round(usd, 4), apart, round(usd_apart, 4)) == paired(**how)
 
 
-def test_pairs_are_so_many_that_a_look_proves_the_gain():
+@pytest.mark.parametrize("candidates", [(COMPILE,), (COMPILE, TUNED)])
+def test_pairs_are_so_many_that_a_look_proves_the_gain(candidates):
     """By blocks' own spread, and what they and nodes unseen say of it; at the look at five runs."""
     sd, unseen = 0.01, 0.012
     variance = 1 / (5 / sd**2 + 2 / (sd**2 / 3 + unseen**2))
-    gain = Design(history=4, n_max=12, error=0.05).provable_margin(5) * math.sqrt(5 * variance)
+    design = Design(history=4, n_max=12, error=0.05 / len(candidates))
+    gain = design.provable_margin(5) * math.sqrt(5 * variance)
     found = [
         paired(
             blocks=sd,
             unseen=unseen,
             policy__min_proven_speedup=1.01,
             policy__min_mean_speedup=1.01 * math.exp(gain * share),
+            candidates=candidates,
         )
         for share in (1.0001, 0.9999)
     ]

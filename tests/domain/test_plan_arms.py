@@ -294,6 +294,9 @@ def test_a_bundle_with_a_control_is_read_beside_it_and_one_factor_stands_alone()
     arms = arms_of(ARTICLE, COMPILE, PAIR)
 
     assert f"its control {NATIVE} separates their effects" in arms["managed-pair"].why
+    assert "what that version costs" in arms[NATIVE].why
+    ported = arms_of(ARTICLE, PORTED)[NATIVE].why
+    assert "what that version with batch size of the candidate costs" in ported
     assert arms["compile"].why.endswith("the compiler alone, which isolates its effect")
     assert "changes nothing" in arms_of(SOUND, Candidate(name="same"))["same"].why
 

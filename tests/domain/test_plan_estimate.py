@@ -196,7 +196,8 @@ def test_of_a_history_without_differences_three_runs_are_assumed():
     proof = proof_of(quality__history=(0.9,) * ENOUGH_HISTORY)
     most = SOUND.quality.margin / Design(ENOUGH_HISTORY, 12, error=0.05).provable_margin(3)
 
-    assert 3 == proof.runs
+    few = proof_of(quality__history=(0.90, 0.91, 0.92, 0.93), quality__margin=0.5)
+    assert 3 == proof.runs == few.runs
     assert proof.basis.endswith(f"enough where it differs by {significant(most, 2)} or less")
 
 
@@ -276,6 +277,8 @@ def test_a_trial_takes_longer_where_the_quota_holds_fewer_jobs_or_production_mak
         # Two blocks of a job of four instances and one of one, and of a control.
         ((BASE, THREE_NODES, NATIVE), (6, 1), (8, 1), [(KIND, 3, 10, 4)]),
         ((BASE, ELSEWHERE), (4, 4), (8, 8), [(KIND, 1, 2, 4), (OTHER, 3, 6, 64)]),
+        # The candidate whose jobs take more turns.
+        ((BASE, ELSEWHERE, COMPILED), (4, 4), (8, 4), [(KIND, 1, 4, 4), (OTHER, 3, 6, 64)]),
     ],
 )
 def test_rounds_are_laid_out_within_what_the_quotas_hold(arms, *, speed, full, required):

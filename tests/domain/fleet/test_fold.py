@@ -62,14 +62,15 @@ def test_a_lost_speed_up_needs_a_person_while_the_promotion_is_permanent():
         FlagVersion(n, BEGIN + n, f"c{n}", "train", state, "why", Flag(True, state, "c").to_json())
         for n, state in ((1, "permanent"), (2, "stale"))
     )
-    review = Review(BEGIN + 2, "r1", "t", "c", speed=SpeedSum(9.0, "r1", BEGIN + 1))
-    entries = [one.to_entry() for one in (on, review, again)]
+    review = Review(BEGIN + 1, "r1", "t", "c", speed=SpeedSum(9.0, "r1", BEGIN + 1))
+    recovered, lost = Review(BEGIN + 2, "r2", "t", "c"), replace(review, at=BEGIN + 3, run="r3")
+    entries = [one.to_entry() for one in (on, review, recovered, lost, again)]
 
     codes = [
         [need.code for need in fold(Row("w"), history(entries[:length]), BEGIN + 9).due(BEGIN + 9)]
-        for length in (1, 2, 3)
+        for length in (1, 2, 3, 4, 5)
     ]
-    assert [[], ["slower_now"], ["stale"]] == codes
+    assert [[], ["slower_now"], [], ["slower_now"], ["stale"]] == codes
 
 
 def stale(run: str) -> FlagVersion:
@@ -147,13 +148,15 @@ def test_a_ledger_is_read_as_a_whole_where_the_row_before_does_not_say_enough():
 def test_what_a_fold_reads_no_more_is_as_the_row_before_has_it():
     """Of two runs that ended on one day the first began just before what is read."""
     first, other = (production_run(day, "compile", ended_at=BEGIN + 14 * DAY) for day in (11, 13))
-    flag, *runs = (one.to_entry() for one in (RECORDS[2], first, other))
+    baseline = production_run(5, "baseline")
+    flag, *runs = (one.to_entry() for one in (RECORDS[2], baseline, first, other))
     base = fold(Row("w"), history([flag, *runs]), BEGIN + 130 * DAY)
     now = BEGIN + 131 * DAY
 
     assert first.started_at < read_since(base) < other.started_at
     assert first.ended_at == base.known_flag.followed_at
-    for again in (runs[1:], []):
+    assert baseline.ended_at == base.baseline_at
+    for again in (runs[2:], []):
         assert replace(base, read_at=now) == fold(base, history([flag, *again]), now)
 
 
@@ -216,10 +219,11 @@ def test_the_spreads_of_the_latest_three_trials_that_measured_any_are_kept():
 
 
 def test_a_ledger_that_cannot_be_read_needs_a_person_from_then_on():
-    row = Row("w", needs=(Need("approve", 60), Need("stale", 7)))
+    rest = (Need("stale", 7), Need("of_a_later_release", 9))
+    row = Row("w", needs=(Need("approve", 60), *rest))
     once = unreadable(row, 50)
 
-    needs = (Need("approve", 60), Need("unreadable", 50), Need("stale", 7))
+    needs = (Need("approve", 60), Need("unreadable", 50), *rest)
     assert replace(row, unread=1, needs=needs, read_at=50) == once
     assert replace(once, read_at=90) == unreadable(once, 90)
     assert 3 == unreadable(replace(row, unread=3), 50).unread
@@ -236,6 +240,10 @@ def test_a_row_lags_where_it_does_not_cover_what_was_read():
         return lags(of, recent, EXECUTION.format(lock), young)
 
     ended = replace(RUNS[0], job="j")
+    # Of the week of the last run alone, counted on that day or not.
+    assert [True, False, True] == [
+        lagging(replace(ended, ended_at=RUNS[-1].ended_at - days * DAY)) for days in (6, 7, 3)
+    ]
     late, decided = BEGIN + 50 * DAY, TrialDecided(BEGIN + 50 * DAY, "t2", "stay_off")
     newer, young = production_run(50, at=late), TimeWindow(late, late + 1)
     assert [True, False, True, False, True, False] == [

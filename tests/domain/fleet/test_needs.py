@@ -148,6 +148,7 @@ ON = flag(1, BEGIN, "permanent")
         ([STARTED, DECIDED, ASKED, ANSWER, ASKED_LATER, replace(ANSWER, at=90, trial="t2")], HELD,
          [("lock_stays", 60 + GRACE)]),
         ([STARTED, DECIDED], EXECUTION.format("t2"), []),
+        ([FAILED_RUN, RegistrationChange(1, active=True, at=90)], None, [("failed", FAILED_AT)]),
         # Of a retired workload no more than what has to end.
         ([ON, ASKED, FAILED_RUN, RegistrationChange(1, active=False, at=90)], None, [
             ("approve", 50),
