@@ -32,6 +32,7 @@ from compilegate.domain.judging import (
     speed,
     steady_state,
     student,
+    target,
     validity,
     whole_job,
 )
@@ -41,6 +42,7 @@ FIGURES: dict[ModuleType, dict[str, object]] = {
     evaluation: {
         "NORMAL_90": 1.2816, "FAR_BELOW": -2.5, "LEAST_DF": 3, "ROUNDED": 0.0002,
         "FACTORS": (2, 4, 8, 16, 32, 64), "WORTH": 0.5,
+        "OPEN_PROOF": ("more_runs", "underpowered", "inconclusive"),
         "LINES": ((0.0, 1.0), (0.0, 100.0), (1.0, -1.0), (100.0, -100.0)),
     },
     evidence: {"_MOST": 1_000_000_000},
@@ -85,6 +87,10 @@ FIGURES: dict[ModuleType, dict[str, object]] = {
     speed: {
         "SPEED_LOOKS": (3, 4, 6), "BLOCK_SD": 0.03, "ASSUMED_APART_SD": 0.08 * math.sqrt(2),
         "HOPELESS_SHARE": 0.2, "COPIED": 1e-9,
+    },
+    target: {
+        "LEAST_REACHED": 3, "AS_OFTEN": 1.1, "AS_DEAR": 1.1,
+        "OTHER_STEPS": {"batch_size", "learning_rate", "hyperparameters", "entry_point"},
     },
     student: {"CONFIDENCE": 0.95, "_TINY": 1e-300, "_PRECISION": 1e-16, "_MAX_TERMS": 1000},
     steady_state: {

@@ -112,6 +112,9 @@ def test_one_look_that_just_proves_the_margin_is_enough(n):
     beyond = margin * (1 / margin) > 1  # by the last digit
 
     assert n + beyond == runs_for_one_look(1 / margin, history=20, level=ALPHA)
+    design = Design(20, n, ALPHA)
+    least = design.provable_margin(n)
+    assert (None if least * (1 / least) > 1 else n) == design.runs_needed(1 / least)
 
 
 def test_a_spread_that_no_number_of_runs_masters_needs_none():

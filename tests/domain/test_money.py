@@ -223,7 +223,7 @@ def test_a_loss_is_that_of_the_last_tenth_of_its_curve():
 def test_steps_without_a_length_or_a_price_cost_nothing_known():
     ends = {"baseline": [1.0, 1.0], "compile": [1.0, 1.0]}
     still, sound = ending_at(ends, step=0), ending_at(ends)
-    short = ending_at(ends, step=0.1)
+    short = ending_at(ends, step=0.05)
     priced = same_quality_figures(short.candidates[0], short)
     unpriced = replace(sound, arms=tuple(replace(arm, usd_per_hour=None) for arm in sound.arms))
     for evidence in (still, unpriced):

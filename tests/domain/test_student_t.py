@@ -20,7 +20,7 @@ def test_the_tail_agrees_with_scipy(t, df):
     assert pytest.approx(stats.t.sf(t, df), rel=1e-10, abs=5e-9) == student.upper_tail(t, df)
 
 
-@pytest.mark.parametrize(("t", "df"), [(12.0, 3), (40.0, 10), (5.0, 200), (3.0, 1.5)])
+@pytest.mark.parametrize(("t", "df"), [(12.0, 3), (40.0, 10), (5.0, 200), (3.0, 1.5), (-2.0, 4)])
 def test_far_tails_keep_their_digits(t, df):
     assert pytest.approx(stats.t.sf(t, df), rel=1e-10, abs=0) == student.upper_tail(t, df)
 
