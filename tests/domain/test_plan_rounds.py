@@ -58,6 +58,7 @@ def test_one_more_round_has_room_for_all_retries_of_its_jobs():
     longest = 13 + 6 * (26 + 29 * 3)
     fitting = (25_000 - 1_000 - longest) // 13  # to the last event
     assert [True, False] == [rounds.has_room(fitting + more, [], 6) for more in (0, 1)]
+    assert not rounds.has_room(fitting - 4, ["cg-w-t-f0-r9"], 6)  # 26 and 27 events, one too many
 
 
 # Within the account's quotas: how many jobs at once, and how long that takes.

@@ -197,6 +197,12 @@ def test_what_follows_from_a_change_is_no_change_of_its_own():
     assert isinstance(made, Choice)
 
 
+def test_nothing_more_is_said_where_nothing_was_left_out():
+    ends = stacked(Choice((COMPILE,)), PERMANENT, Choice)
+
+    assert Reason("stack_ends", "nothing is left to try on compile") == ends
+
+
 def test_what_is_on_has_the_flags_name():
     _, composed = choice(replace(TWO, candidate="both"), COMPILE, FUSED, LARGER)
 

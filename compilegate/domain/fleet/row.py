@@ -150,4 +150,4 @@ class Row:
 
     def due(self, now: float) -> tuple[Need, ...]:
         """What needs a person at epoch second ``now``, the most urgent first."""
-        return tuple(need for need in self.needs if need.since <= now) if self.needs else ()
+        return tuple(need for need in self.needs if need.since <= now)

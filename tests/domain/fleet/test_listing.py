@@ -98,6 +98,11 @@ def test_an_unknown_word_is_refused_with_those_that_are_near(chosen, field, fix)
     )  # fmt: skip
 
 
+def test_each_of_several_words_is_checked():
+    with pytest.raises(InvalidInputError, match="did you mean nlp"):
+        names(owner=("ads", "NPL"))
+
+
 def test_of_many_owners_a_few_are_named_and_the_others_counted():
     many = [row(f"w{number}", owner=f"team-{number:02}") for number in range(15)]
 
@@ -174,6 +179,7 @@ def test_each_column_has_its_value_or_none():
         for name, column in COLUMNS.items()
         if column(empty, NOW) is not None
     }
+    assert RowFlag("unreadable", enabled=False) == empty.known_flag
     unpriced = replace(empty, trials=Amount(unknown=3))
     assert COLUMNS["trial_usd"](unpriced, NOW) is None
 

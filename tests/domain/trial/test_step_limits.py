@@ -12,7 +12,6 @@ from compilegate.domain.decision import QualityStep, RequestedFullRun, SpeedStep
 from compilegate.domain.naming import parse_run
 from compilegate.domain.planning import rounds
 from compilegate.domain.planning.arms import CONTROL
-from compilegate.domain.planning.rounds import MOST_WITHOUT_RESULT
 from compilegate.domain.trial.evidence import JobRecord, TrialEvidence, TrialRecords
 from compilegate.domain.trial.jobs import EndedJob
 from compilegate.domain.trial.judge_round import RoundEffect, round_effect
@@ -112,7 +111,7 @@ def test_controls_are_left_out_where_the_budget_lacks_their_price():
     ]
 
 
-def silent(arm_name: str, first: int = 0, jobs: int = MOST_WITHOUT_RESULT) -> list[JobRecord]:
+def silent(arm_name: str, first: int = 0, jobs: int = 3) -> list[JobRecord]:
     return [JobRecord(f"s{first + n}", unmeasured=(arm_name,)) for n in range(jobs)]
 
 
@@ -121,7 +120,7 @@ def silent(arm_name: str, first: int = 0, jobs: int = MOST_WITHOUT_RESULT) -> li
     [
         (silent("compile"), None),
         (silent("baseline"), "baseline"),
-        (silent("baseline", jobs=MOST_WITHOUT_RESULT - 1), None),
+        (silent("baseline", jobs=2), None),
         ([*silent("compile"), *silent("left", 5)], "compile"),
     ],
 )
