@@ -197,10 +197,15 @@ def test_what_follows_from_a_change_is_no_change_of_its_own():
     assert isinstance(made, Choice)
 
 
-def test_nothing_more_is_said_where_nothing_was_left_out():
-    ends = stacked(Choice((COMPILE,)), PERMANENT, Choice)
+def test_where_nothing_is_left_to_try_what_was_left_out_is_said():
+    alone, (one_gone, _) = (
+        stacked(Choice((COMPILE,)), PERMANENT, Choice),
+        choice(PERMANENT, COMPILE),
+    )
 
-    assert Reason("stack_ends", "nothing is left to try on compile") == ends
+    text = "nothing is left to try on compile"
+    assert Reason("stack_ends", text) == alone
+    assert Reason("stack_ends", f"{text}: gone: has no price") == one_gone
 
 
 def test_what_is_on_has_the_flags_name():
