@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,7 +16,15 @@ from scipy import stats
 from compilegate.domain.decision import Verdict
 from compilegate.domain.judging.evidence import TrialPlan
 from compilegate.domain.judging.evidence_file import read_evidence
-from compilegate.domain.judging.speed import SPEED_LOOKS, block_log_speedups, judge_speed
+from compilegate.domain.judging.speed import (
+    SPEED_LOOKS,
+    SpeedOutcome,
+    SpeedTest,
+    best_case,
+    block_log_speedups,
+    judge_speed,
+    lost_seconds,
+)
 from compilegate.domain.workload.model import Policy
 from tests.domain.evidence_builder import (
     among,
@@ -99,9 +108,64 @@ def test_bounds_are_students_t_over_blocks_and_candidates_share_the_error(candid
     lower = sum(logs) / 3 - stats.t.isf(level, 2) * error
 
     assert pytest.approx(logs) == block_log_speedups(candidate, evidence)
+    assert pytest.approx(math.exp(sum(logs) / 3)) == finding.estimate
     assert finding.interval is not None
     assert pytest.approx([math.exp(x) for x in both]) == list(finding.interval)
     assert pytest.approx(math.exp(lower)) == finding.lower_bound
+    one, two = (replace(finding, logs=finding.logs[:n]) for n in (1, 2))
+    assert one.interval is one.lower_bound is None
+    assert None not in (two.interval, two.lower_bound)
+
+
+BELOW_GOAL = "significantly below the required 1.00x"
+LONGER = "it takes significantly longer than the baseline, which rules it out at any price"
+# Blocks, log of the price ratio, least proven speed-up: outcome and reason. The goal is 1.
+TESTED: list[tuple[list[float], float, float, tuple[SpeedOutcome, str]]] = [
+    ([-0.7], 0.0, 0.9, (SpeedOutcome.TOO_SLOW, BELOW_GOAL)),
+    ([-0.7], -0.1, 0.9, (SpeedOutcome.TOO_SLOW, LONGER)),
+    ([0.1], 0.8, 0.9, (SpeedOutcome.TOO_SLOW, f"{BELOW_GOAL} in dollars")),
+    ([-math.log(2)], 0.0, 0.5, (SpeedOutcome.BELOW_PROMOTE, f"faster, but {BELOW_GOAL}")),
+    ([-0.01, 0.0, 0.01], 0.0, 0.5, (SpeedOutcome.PASSED, "proven above 0.50x")),
+    ([-0.01, 0.0, 0.01], 0.0, 1.0, (SpeedOutcome.MORE_BLOCKS, "3 blocks are not conclusive yet")),
+]
+
+
+@pytest.mark.parametrize(("logs", "cost", "least", "expected"), TESTED)
+def test_blocks_are_tested_in_dollars_where_prices_differ(logs, cost, least, expected):
+    policy = replace(POLICY, min_proven_speedup=least, min_mean_speedup=1.0)
+
+    assert expected == SpeedTest(policy, 0.01, 6, 0.03).outcome(logs, logs, cost)
+
+
+@pytest.mark.parametrize(
+    ("logs", "calm", "most"),
+    [([0.1], [], 0.1 + 0.24), ([0.1, 0.3], [0.2, 0.6], 0.4 + 0.24 / math.sqrt(2)),
+     ([0.1, 0.3, 0.2], [0.5] * 3, 0.2 + stats.t.isf(0.01, 2) * 0.1 / math.sqrt(3))],
+)  # fmt: skip
+def test_one_or_two_blocks_are_judged_calm_and_by_the_assumed_spread(logs, calm, most):
+    assert pytest.approx(most) == best_case(logs, 0.05, calm, 0.08)
+
+
+def test_seconds_outside_the_steps_are_added_to_each_arms_own_run():
+    evidence = read_evidence(with_block_speedups([1.3, 1.4]))
+    candidate = evidence.candidates[0]
+    steps, lost = evidence.baseline.steps_or_one, lost_seconds(candidate, evidence)
+    ratios = [
+        (base.full_run_seconds(steps) + lost + 1000) / (mine.full_run_seconds(steps) + lost + 3000)
+        for base, mine in evidence.steady_pairs(candidate)
+    ]
+
+    logs = block_log_speedups(candidate, evidence, outside=(1000, 3000))
+    assert pytest.approx([math.log(one) for one in ratios]) == logs
+
+
+def test_blocks_of_the_baseline_alone_do_not_count_against_the_limit():
+    evidence = read_evidence(with_block_speedups([*EITHER, *EITHER, *EITHER]))
+    candidate = evidence.candidates[0]
+    some = replace(candidate, speed=candidate.speed[:4])
+
+    assert SpeedOutcome.INCONCLUSIVE == judge_speed(candidate, evidence).outcome
+    assert SpeedOutcome.MORE_BLOCKS == judge_speed(some, evidence).outcome
 
 
 def test_a_segment_that_failed_before_it_could_tell_is_a_crash_not_a_missing_treatment():
