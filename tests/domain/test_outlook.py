@@ -20,16 +20,20 @@ def trial(**policy: Any) -> tuple[Evidence, Arm]:
     return changed, changed.candidates[0]
 
 
-def with_runs_left(evidence: Evidence, runs: float) -> Evidence:
-    return replace(evidence, plan=replace(evidence.plan, runs_at_start=runs))
+def with_runs_left(evidence: Evidence, runs: float | None) -> Evidence:
+    return replace(evidence, runs_remaining=None, plan=replace(evidence.plan, runs_at_start=runs))
 
 
 # Mode, spread, runs left: wider margin, smaller spread, runs to set, those of a proof, runs that
 # production must have left, past runs.
-OUTLOOKS: list[tuple[str, float | None, float, tuple[Any, ...]]] = [
+OUTLOOKS: list[tuple[str, float | None, float | None, tuple[Any, ...]]] = [
     ("shadow", 0.015, 728, (None, None, None, None, None, None)),
     ("shadow", 0.02, 728, (0.0230, 0.0174, None, None, None, None)),  # a fair chance already
+    ("shadow", 0.02497, 728, (0.02873, 0.0174, 18, 18, None, 7)),  # one past run more
     ("shadow", 0.025, 728, (0.0288, 0.0174, 18, 18, None, 8)),
+    ("shadow", 0.025, None, (0.0288, 0.0174, 18, 18, None, 8)),
+    ("shadow", 0.02568, 728, (0.02955, 0.0174, 18, 18, None, 60)),
+    ("shadow", 0.025685, 728, (0.02955, 0.0174, 18, 18, None, None)),  # 61 past runs
     ("shadow", None, 728, (0.0327, 0.0174, 18, 18, None, None)),
     ("shadow", 0.05, 728, (0.0575, 0.0174, None, None, None, None)),  # beyond what extra runs prove
     ("hybrid", 0.05, 20, (0.0701, 0.01427, 18, 18, 36, None)),
@@ -83,6 +87,4 @@ def test_the_runs_from_which_on_a_trial_or_its_proof_pays(left, speedup, needed)
     evidence, candidate = trial(quality_runs="hybrid")
 
     assert needed == runs_that_pay(with_runs_left(evidence, left), candidate, speedup)
-    unknown = replace(with_runs_left(evidence, left), runs_remaining=None)
-    unknown = replace(unknown, plan=replace(unknown.plan, runs_at_start=None))
-    assert runs_that_pay(unknown, candidate, speedup) is None
+    assert runs_that_pay(with_runs_left(evidence, None), candidate, speedup) is None
