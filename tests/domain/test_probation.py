@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from compilegate.domain.decision import Decision, FlagAction, Verdict
+from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.judging.monitor import FIRST, LAST
-from compilegate.domain.judging.probation import LEAST_REFERENCE
+from compilegate.domain.judging.probation import LEAST_REFERENCE, judge_probation
 from compilegate.domain.workload.model import Policy
 from tests.domain.evidence_builder import (
     BASE_WALL,
@@ -26,6 +27,7 @@ from tests.domain.evidence_builder import (
     sample,
     step_of,
     watch,
+    words,
 )
 
 NEEDED = Policy().probation_runs
@@ -97,6 +99,12 @@ STANDS: dict[str, tuple[dict[str, Any], set[str], list[str]]] = {
         made(probation_document(), FALL + "b! c! b!"), ALARM, ["baseline", "compile", "compile"]),
     "a baseline that fails in the check": (
         made(probation_document(), FALL + "bx!"), ALARM, IN_TURN),
+    "one that fails all through the check": (
+        made(probation_document(), FALL + "c! c! c! bx! bx! bx!"),
+        {"probation_goes_on", "alarm_cleared"}, ["compile"]),
+    "one that fails before the check's last run": (
+        made(probation_document(), FALL + "b! b! c! c! c! bx! bx! bx!"),
+        {"probation_goes_on", "alarm_cleared"}, ["compile"]),
     "a check that an earlier judge had closed after three pairs": (
         made(probation_document(sd=PROBATION_MARGIN), 2 * FALL + CHECK + "c c"),
         ALARM, ["compile", "baseline"]),
@@ -119,14 +127,26 @@ def test_what_production_has_run_decides_what_is_asked_for_next(what):
     doc, expected, asked = STANDS[what]
     decision = judge(doc)
     step = step_of(decision) or {"runs": []}
+    why = {"baseline": "a baseline run to compare with"}.get(
+        "".join(asked),
+        "to check the alarm" if expected == ALARM else "the next scheduled production run",
+    )
 
     assert expected == codes(decision)
+    assert not asked or why == step["why"]
     # What got worse: a loss that is minimised rises.
     assert not any(" fell" in message for message in decision.messages)
     assert (asked, "probation") == (requested_arms(decision), decision.stage)
     assert all(run["confirm"] == ("alarm" in expected) for run in step["runs"])
     assert (Verdict.CONTINUE if asked else Verdict.REVERT) == decision.verdict
     assert (FlagAction.KEEP if asked else FlagAction.DISABLE) == decision.flag_action
+
+
+def test_a_check_looks_at_what_raised_the_alarm_after_each_of_its_pairs():
+    doc, _, _ = STANDS["a check that an earlier judge had closed after three pairs"]
+
+    checks = judge_probation(read_evidence(doc), None).checks
+    assert [("quality", FIRST)] == [(one.monitor, one.pairs) for one in checks]
 
 
 @pytest.mark.parametrize(
@@ -151,7 +171,10 @@ def test_a_probation_ends_by_what_is_true_of_the_candidate_alone(world, verdict,
 
     assert verdict == decision.verdict
     assert code in codes(decision)
+    # The candidate was 1.4 times as fast.
+    assert ("jobs are only 0.8" in words(decision)) == (world == {"mine": 1.6})
     assert decision.next is None
+    assert decision.saving is not None
     assert ("baseline" in made) == (world not in ({}, {"both": 0.5}, {"both": 1.1}))
 
 
@@ -185,11 +208,29 @@ def test_pairs_that_say_little_are_followed_by_more_and_the_last_one_decides(sha
     assert [IN_TURN, *[pair, turned] * LAST][: LAST - FIRST + 1] == requests
 
 
+@pytest.mark.parametrize(
+    ("applied", "verdict"),
+    [([False], "invalid"), ([False, True], "continue"), ([False, True, None], "invalid"),
+     ([True, False, None, True], "continue")],
+)  # fmt: skip
+def test_more_than_half_of_the_runs_without_the_change_decide_nothing(applied, verdict):
+    doc = watch(probation_document(), "baseline", applied=None)
+    for one in applied:
+        watch(doc, applied=one)
+    decision = judge(doc)
+
+    goes_on = GOES_ON if verdict == "continue" else set()
+    assert (verdict, {"treatment_not_applied"} | goes_on) == (decision.verdict, codes(decision))
+    without = sum(one is not True for one in applied)
+    assert f"{without} production runs ran without the change" in words(decision)
+
+
 def test_a_false_alarm_is_cleared_and_the_count_goes_on():
     decision, made = follow(alarmed())
 
     assert Verdict.PERMANENT == decision.verdict
     assert {"probation_passed", "alarm_cleared"} == codes(decision)
+    assert "1 alarm checked and not confirmed" in words(decision)
     assert NEEDED - 3 == made.count("compile")
     assert FIRST == made.count("baseline")
 
