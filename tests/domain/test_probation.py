@@ -230,7 +230,7 @@ def test_a_false_alarm_is_cleared_and_the_count_goes_on():
 
     assert Verdict.PERMANENT == decision.verdict
     assert {"probation_passed", "alarm_cleared"} == codes(decision)
-    assert "1 alarm checked and not confirmed" in words(decision)
+    assert "1 alarm checked and not confirmed" in decision.messages
     assert NEEDED - 3 == made.count("compile")
     assert FIRST == made.count("baseline")
 

@@ -113,7 +113,7 @@ def test_bounds_are_students_t_over_blocks_and_candidates_share_the_error(candid
     assert pytest.approx([math.exp(x) for x in both]) == list(finding.interval)
     assert pytest.approx(math.exp(lower)) == finding.lower_bound
     one, two = (replace(finding, logs=finding.logs[:n]) for n in (1, 2))
-    assert one.interval is one.lower_bound is None
+    assert (None, None) == (one.interval, one.lower_bound)
     assert None not in (two.interval, two.lower_bound)
 
 
@@ -180,6 +180,7 @@ def test_a_baseline_that_fails_in_a_block_proves_nothing():
     runs(doc, "baseline", "speed")[0].update(finished=False, step_seconds=[])
 
     assert (Verdict.INCONCLUSIVE, {"baseline_failed"}) == (judge(doc).verdict, codes(judge(doc)))
+    assert "the baseline failed in a speed block" in words(judge(doc))
 
 
 def test_copied_blocks_prove_nothing():
