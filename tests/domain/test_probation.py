@@ -99,6 +99,10 @@ STANDS: dict[str, tuple[dict[str, Any], set[str], list[str]]] = {
         made(probation_document(), FALL + "b! c! b!"), ALARM, ["baseline", "compile", "compile"]),
     "a baseline that fails in the check": (
         made(probation_document(), FALL + "bx!"), ALARM, IN_TURN),
+    "one that fails twice in it": (
+        made(probation_document(), FALL + "c! c! c! bx! bx!"), ALARM, ["baseline"] * FIRST),
+    "good runs that check nothing": (
+        made(probation_document(), FALL + "c9 c9 c9 c9"), ALARM, IN_TURN),
     "one that fails all through the check": (
         made(probation_document(), FALL + "c! c! c! bx! bx! bx!"),
         {"probation_goes_on", "alarm_cleared"}, ["compile"]),
