@@ -109,6 +109,10 @@ STANDS: dict[str, tuple[dict[str, Any], set[str], list[str]]] = {
     "one that fails before the check's last run": (
         made(probation_document(), FALL + "b! b! c! c! c! bx! bx! bx!"),
         {"probation_goes_on", "alarm_cleared"}, ["compile"]),
+    "one that fails in a check that needed more pairs": (
+        made(probation_document(sd=PROBATION_MARGIN),
+             2 * FALL + "b! b! c-.4! c-.4! c-.4! bx! bx! bx!"),
+        {"probation_goes_on", "alarm_cleared"}, ["compile"]),
     "a check that an earlier judge had closed after three pairs": (
         made(probation_document(sd=PROBATION_MARGIN), 2 * FALL + CHECK + "c c"),
         ALARM, ["compile", "baseline"]),
