@@ -311,7 +311,8 @@ def try_imported(mutant: Mutant, chosen: Sequence[str], seconds: float) -> int:
         silent()
         Mutated(module_name(mutant.path), str(ROOT / mutant.path), mutant.source).install()
         files = list(dict.fromkeys(test.partition("::")[0] for test in chosen))
-        answer = collected(files, lambda tests: tests.run(chosen))
+        # A file that cannot be imported any more is a failure, whatever the others say.
+        answer = collected(files, lambda tests: tests.session.testsfailed or tests.run(chosen))
         return KILLED if answer else ALIVE
 
     return outcome(*in_a_fork(run, seconds=TIMES_LONGER * (seconds + LONGER)))
