@@ -7,11 +7,22 @@ from typing import Any
 import pytest
 
 from compilegate.domain.decision import SHADOW, Verdict
+from compilegate.domain.judging.evidence_file import read_evidence
+from compilegate.domain.judging.validity import mixed_lines, unequal_starts, unknown_start
 from compilegate.domain.production.history import WorkloadHistory
 from compilegate.domain.production.registration import Registration, TrainedJob
 from compilegate.domain.trial.plan import quality_mode
 from compilegate.domain.workload.model import Workload
-from tests.domain.evidence_builder import GOOD, codes, document, full_runs, judge, runs
+from tests.domain.evidence_builder import (
+    GOOD,
+    add_candidate,
+    arm,
+    codes,
+    document,
+    full_runs,
+    judge,
+    runs,
+)  # fmt: skip
 from tests.domain.workload_builder import SOUND, change, check
 
 MODEL = {"train": "s3://bucket/train/", "model": "s3://bucket/last-night/"}
@@ -99,6 +110,20 @@ def test_a_baseline_that_continues_a_candidates_model_makes_the_trial_invalid(en
     assert mixed is (Verdict.INVALID == decision.verdict)
 
 
+def test_each_arm_that_goes_on_from_another_is_named_once():
+    doc = lines(baseline="compile-18")
+    add_candidate(doc, "later", speedup=1.2, metrics=GOOD["compile"])
+    runs(doc, "baseline")[1]["initial_weights_sha256"] = "compile-17"
+    for run in runs(doc, "later"):
+        run["initial_weights_sha256"] = "compile-18"
+    reasons = list(mixed_lines(read_evidence(doc)))
+
+    assert [(None, "baseline: run 2"), ("later", "later: run 6")] == [
+        (reason.arm, reason.message[: reason.message.index(" starts")]) for reason in reasons
+    ]
+    assert all("the model that compile has trained" in one.message for one in reasons)
+
+
 def test_where_both_arms_end_in_one_model_it_is_the_baselines_own():
     doc = lines(baseline="compile-17")
     runs(doc, "baseline")[0]["final_start_sha256"] = "compile-17"
@@ -121,3 +146,67 @@ def test_a_start_that_is_no_text_is_not_known():
         run["final_start_sha256"] = {"b": 1}
 
     assert "arms_continue_each_other" not in codes(judge(doc))
+
+
+def speaks(doc: dict[str, Any], name: str, **keys: Any) -> None:
+    """Each run of an arm has its own of these values."""
+    for number, run in enumerate(runs(doc, name)):
+        run.update({key: values[number] for key, values in keys.items()})
+
+
+STARTS: dict[str, tuple[dict[str, Any], dict[str, Any], list[str]]] = {
+    "alike, but for rounding": ({}, {"initial_loss": [1.0, 2.0, 3.02]}, []),
+    "other losses, one said": ({}, {"initial_loss": [1.0, 2.1, 3.1]}, ["unequal_initial_loss"]),
+    "of other seeds": ({"seed": [7, 8, 9]}, {"initial_loss": [1.1, 2.2, 3.3]}, []),
+    "of no seed": ({"seed": [None] * 3}, {"initial_loss": [1.1] * 3, "seed": [None] * 3}, []),
+    "both kinds": (
+        {"initial_weights_sha256": ["a", "b", "c"]},
+        {"initial_weights_sha256": ["x", "y", "z"], "initial_loss": [1.1, 2.2, 3.3]},
+        ["unequal_initial_loss", "unequal_initial_weights"]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", STARTS)
+def test_runs_of_a_seed_start_alike_or_the_first_that_does_not_is_said_once(what):
+    good = document(metrics=GOOD)
+    theirs, ours, expected = STARTS[what]
+    for name, own in (("baseline", theirs), ("compile", ours)):
+        speaks(good, name, **{"initial_loss": [1.0, 2.0, 3.0], **own})
+    baseline, candidate = read_evidence(good).arms
+    reasons = list(unequal_starts(candidate, baseline))
+
+    assert expected == [reason.code for reason in reasons]
+    if expected:
+        assert ("loss 2.1000, the baseline at 2.0000" in reasons[0].message) or len(expected) == 2
+        assert f"seed {18 if len(expected) == 1 else 17} starts" in reasons[-1].message
+
+
+LOSS, WEIGHTS = "initial_loss", {"initial_weights_sha256": "abc"}
+ONES = {LOSS: [1.0] * 3}
+LAST = {"fingerprint": [{}, {}, {"gpu": "A"}]}
+COMPILED, BATCH, SCRIPT = {"compiler": "torch_compile"}, {"batch_size": 48}, {"entry_point": "a.py"}
+
+
+@pytest.mark.parametrize(
+    ("overrides", "theirs", "ours", "unknown"),
+    [
+        (COMPILED, {}, {}, True), (COMPILED, {}, {"fingerprint": [{}] * 3}, False),
+        (COMPILED, {}, LAST, True),
+        (COMPILED, {}, {**LAST, "finished": [True, True, False]}, False),
+        (COMPILED, ONES, {}, True), (COMPILED, {}, ONES, True),
+        (COMPILED, ONES, ONES, False), (COMPILED, WEIGHTS, WEIGHTS, False),
+        (BATCH, ONES, ONES, True), (BATCH, WEIGHTS, WEIGHTS, False),
+        (SCRIPT, WEIGHTS, WEIGHTS, True), ({"precision": "fp8"}, {}, {}, False),
+    ],
+)  # fmt: skip
+def test_an_equal_start_is_unknown_where_neither_the_runs_nor_the_change_say_it(
+    overrides, theirs, ours, *, unknown
+):
+    good = document(metrics=GOOD)
+    arm(good)["overrides"] = overrides
+    for name, own in (("baseline", theirs), ("compile", ours)):
+        speaks(good, name, **{LOSS: [None] * 3, **own})
+    baseline, candidate = read_evidence(good).arms
+    reason = unknown_start(candidate, baseline)
+
+    assert unknown is (reason is not None and reason.code == "start_unknown")

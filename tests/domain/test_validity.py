@@ -6,10 +6,19 @@ import copy
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
 from compilegate.domain.decision import FlagAction, Verdict
 from compilegate.domain.errors import InvalidEvidenceError
+from compilegate.domain.judging.evidence_file import read_evidence
+from compilegate.domain.judging.validity import (
+    alike_but_for_time,
+    is_unapplied,
+)
+from tests.domain.evidence_builder import (
+    FINGERPRINT as FINGERPRINTED,
+)
 from tests.domain.evidence_builder import (
     GOOD,
     add_candidate,
@@ -23,6 +32,7 @@ from tests.domain.evidence_builder import (
     runs,
     watch,
 )
+from tests.domain.outcome_builder import packed_bits
 
 Document = dict[str, Any]
 OLDER = {"framework": {"name": "pytorch", "version": "1.13.1"}}
@@ -115,6 +125,16 @@ BROKEN: dict[str, tuple[str, Callable[[Document], object]]] = {
         "arms_differ", lambda d: arm(d)["runs"][0]["fingerprint"].pop("gpu")),
     "one arm without fingerprints": ("arms_differ", without("fingerprint")),
     "stages on different hardware": ("arms_differ", in_every_full_run),
+    "other hardware of a run that failed": (
+        "arms_differ",
+        lambda d: runs(d)[-1].update(finished=False, metric=None, fingerprint={"gpu": "other"})),
+    "another node in a block behind one that the baseline lacks": (
+        "arms_differ", lambda d: [
+            arm(d, "baseline")["runs"].pop(0), arm(d)["runs"][1].update(node="elsewhere")]),
+    "another batch in a block behind one without samples": (
+        "arms_differ", lambda d: [
+            arm(d, "baseline")["runs"][0].pop("samples_per_step"),
+            arm(d)["runs"][1].update(samples_per_step=31.2)]),
     "another node in a block": (
         "arms_differ", lambda d: arm(d)["runs"][0].update(node="elsewhere")),
     "another batch in a block, by a little more than 2 %": (
@@ -144,20 +164,22 @@ def test_what_is_not_like_for_like_is_invalid(good, what):
 
 
 @pytest.mark.parametrize(
-    "keys",
+    ("both", "one"),
     [
-        {}, {"seed": None}, {"finished": False, "metric": None}, {"wall_seconds": None},
-        {"mode": "canary"},
+        ({}, {}), ({"seed": None}, {}), ({"finished": False, "metric": None}, {}),
+        ({"wall_seconds": None}, {}), ({"mode": "canary"}, {}), ({}, {"seed": 99}),
+        ({}, {"metric": 2.5}), ({}, {"wall_seconds": 66.0}),
     ],
     ids=str,
 )  # fmt: skip
-def test_only_whole_extra_runs_with_one_result_are_copies(good, keys):
+def test_only_whole_extra_runs_with_one_result_are_copies(good, both, one):
     first, second, *_ = runs(good)
     second.update({key: first[key] for key in ("seed", "metric", "wall_seconds")})
     for run in (first, second):
-        run.update(keys)
+        run.update(both)
+    second.update(one)
 
-    assert ("runs_repeated" in codes(judge(good))) == (not keys)
+    assert ("runs_repeated" in codes(judge(good))) == (not both and not one)
 
 
 FINGERPRINT = (
@@ -181,6 +203,7 @@ OF_IMAGES = {"image", "torch", "cuda", "transformers", "python"}
         ({"overrides": {"entry_point": "xla/train.py"}}, {"code_sha256"}),
         ({"overrides": {"compiler": "torch_compile", "compile_mode": "max-autotune"}}, set()),
         ({"overrides": {"hyperparameters": {"dropout": 0.0}}, "usd_per_hour": 1.0}, set()),
+        ({"overrides": {"hyperparameters": {"epochs": 2}}, "full_run_steps": 1000}, set()),
         # Where the overrides are not listed, the arm's own figures tell.
         ({"overrides": {}}, set()),
         ({"overrides": {}, "usd_per_hour": 1.0}, OF_MACHINES),
@@ -224,6 +247,7 @@ def test_other_nodes_are_fair_only_where_the_change_needs_them(good, overrides, 
         lambda d: arm(d)["runs"][0].update(samples_per_step=31.5),
         lambda d: arm(d)["runs"][0].pop("node"),
         lambda d: [run.pop("applied") for run in runs(d, stage="speed")],
+        lambda d: [run.pop("applied") for run in arm(d, "baseline")["runs"]],
         as_recorded_where_one_batch_size_counts_for_all_arms,
     ],
 )  # fmt: skip
@@ -273,6 +297,49 @@ def test_a_change_may_explain_another_first_loss_and_other_weights(
     assert (loss, weights) == (
         "unequal_initial_loss" not in unequal, "unequal_initial_weights" not in unequal,
     )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("overrides", "applied", "of_block", "of_full_run"),
+    [
+        (MANAGED, True, False, False), (MANAGED, False, True, True), (MANAGED, None, False, True),
+        ({}, None, False, True), ({"precision": "fp8"}, None, False, False),
+        ({"precision": "fp8"}, False, True, True),
+    ],
+)  # fmt: skip
+def test_a_full_run_has_to_prove_a_compiler(good, overrides, applied, of_block, of_full_run):
+    arm(good)["overrides"] = overrides
+    for run in arm(good)["runs"]:
+        run["applied"] = applied
+    candidate = read_evidence(good).arms[1]
+
+    assert of_block is is_unapplied(candidate.speed[0], candidate)
+    assert of_full_run is is_unapplied(candidate.quality[0], candidate)
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "differ"),
+    [("a", "b", False), ("aa", "b", True), ("a", "bb", True), ("aa", "aa", False),
+     ("ab", "cc", False), ("aa", "bc", False), ("a", "", False)],
+)  # fmt: skip
+def test_arms_of_one_set_each_were_scored_alike_unless_they_may_be_of_two_nights(
+    ours, theirs, differ
+):
+    doc = document(metrics={"baseline": [2.5] * len(theirs), "compile": [2.5] * len(ours)})
+    for name, sets in (("baseline", theirs), ("compile", ours)):
+        for run, identity in zip(runs(doc, name), sets, strict=True):
+            run["outcomes"] = packed_bits(np.ones(8, bool), 64 * identity)
+
+    assert differ is ("evaluation_sets_differ" in codes(judge(doc)))
+
+
+@pytest.mark.parametrize(
+    ("own", "alike"),
+    [({}, True), ({"data_sha256": "e", "driver": "f"}, True), ({"gpu": "other"}, False),
+     ({"image": "new"}, False)],
+)  # fmt: skip
+def test_time_may_bring_other_data_and_drivers(own, alike):
+    assert alike is alike_but_for_time({**FINGERPRINTED, **own}, FINGERPRINTED)
 
 
 def test_a_failed_run_need_not_prove_anything(good):

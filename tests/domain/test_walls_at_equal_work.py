@@ -1,12 +1,16 @@
-"""On other data, as production's, whole jobs are compared at equal steps."""
+"""Whole jobs are compared at equal work: on other data at equal steps, else not at all."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from compilegate.domain.decision import Verdict
 from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.judging.run_work import ComparableWalls
+from compilegate.domain.judging.validity import unequal_work
 from tests.domain.evidence_builder import GOOD, arm, codes, document, full_runs, judge, runs
 from tests.domain.work_builder import PLANNED, Document, recorded
 
@@ -146,3 +150,67 @@ def test_a_candidate_that_does_much_less_on_other_data_is_not_judged(good, share
         on_own_data(run, round(PLANNED * share))
 
     assert {"unequal_work"} == codes(judge(good))
+
+
+def in_block(doc: Document, number: int, name: str = "compile", **keys: Any) -> None:
+    runs(doc, name, "speed")[number].update(keys)
+
+
+def unplanned(doc: Document) -> None:
+    doc["full_run_steps"], arm(doc, "baseline")["full_run_steps"] = None, 2000
+    arm(doc)["runs"] = runs(doc)
+
+
+UNEQUAL: dict[str, tuple[str, Callable[[Document], object]]] = {
+    "other plans in blocks of the candidate": (
+        "the speed blocks of compile plan from 1,000 to 1,030", lambda d: [
+            in_block(d, 0, full_run_steps=1030), in_block(d, 1, full_run_steps=1000)]),
+    "in those of the baseline": (
+        "the speed blocks of baseline plan", lambda d: [
+            in_block(d, 0, "baseline", full_run_steps=1030),
+            in_block(d, 2, "baseline", full_run_steps=1000)]),
+    "within 2 %": ("", lambda d: [
+        in_block(d, 0, full_run_steps=1020), in_block(d, 1, full_run_steps=1000)]),
+    "another plan": (
+        "it plans 1,000 steps for a whole run and the baseline 2,000",
+        lambda d: arm(d).update(full_run_steps=1000)),
+    "of as many samples": ("", lambda d: [
+        arm(d).update(full_run_steps=1000),
+        *(in_block(d, n, samples_per_step=64) for n in range(3))]),
+    "of unknown samples": (
+        "it plans 1,000", lambda d: [
+            arm(d).update(full_run_steps=1000),
+            *(in_block(d, n, name, samples_per_step=None)
+              for n in range(3) for name in ("compile", "baseline"))]),
+    "a plan that is not known": ("", unplanned),
+    "samples of one arm": (
+        "in block 1 only one of the arms recorded its samples",
+        lambda d: in_block(d, 1, samples_per_step=None)),
+    "tokens of one arm": (
+        "in block 1 only one of the arms recorded its tokens",
+        lambda d: in_block(d, 1, "baseline", tokens_per_step=64)),
+    "other tokens": (
+        "block 2 took 72 tokens a step and the baseline's 64", lambda d: [
+            in_block(d, 2, tokens_per_step=72), in_block(d, 2, "baseline", tokens_per_step=64)]),
+    "tokens within 10 %": ("", lambda d: [
+        in_block(d, 2, tokens_per_step=71), in_block(d, 2, "baseline", tokens_per_step=64)]),
+    "in a block that failed": ("", lambda d: in_block(d, 1, tokens_per_step=64, finished=False)),
+    "in one whose baseline failed": ("", lambda d: [
+        in_block(d, 1, tokens_per_step=64), in_block(d, 1, "baseline", finished=False)]),
+    "behind one that failed": ("in block 2", lambda d: [
+        in_block(d, 1, finished=False), in_block(d, 2, tokens_per_step=64)]),
+    "a plan before a block": ("it plans 1,000", lambda d: [
+        arm(d).update(full_run_steps=1000), in_block(d, 1, tokens_per_step=64)]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", UNEQUAL)
+def test_the_first_sign_of_other_work_is_said(what):
+    good = document(metrics=GOOD)
+    expected, change = UNEQUAL[what]
+    change(good)
+    evidence = read_evidence(good)
+    messages = [reason.message for reason in unequal_work(evidence.arms[1], evidence)]
+
+    assert bool(expected) == len(messages)
+    assert all(message.startswith(f"compile: {expected}") for message in messages)
