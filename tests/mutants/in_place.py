@@ -132,12 +132,19 @@ def _functions(old: CodeType, new: CodeType) -> list[tuple[CodeType, CodeType]] 
     pairs: list[tuple[CodeType, CodeType]] = []
     for one, other in zip(_inner(old), _inner(new), strict=True):
         if _is_function(one):
-            pairs.append((one, other))
+            pairs += _with_inner(one, other)
         elif (inside := _functions(one, other)) is not None:
             pairs += inside
         else:
             return None
     return pairs
+
+
+def _with_inner(old: CodeType, new: CodeType) -> list[tuple[CodeType, CodeType]]:
+    """A function's pair, and those of the functions in it: a process may have made them before."""
+    both = list(_inner(old)), list(_inner(new))
+    pairs = zip(*both, strict=True) if len(both[0]) == len(both[1]) else ()
+    return [(old, new), *(pair for one, other in pairs for pair in _with_inner(one, other))]
 
 
 def _is_function(code: CodeType) -> bool:

@@ -182,6 +182,8 @@ class _Visitor(cst.CSTVisitor):
             return False
         if _is_text(node) or _logs(node.value if isinstance(node, cst.Expr) else node):
             return False
+        if isinstance(node, cst.Assign) and _is_all(node):
+            return False
         if isinstance(node, cst.FunctionDef | cst.ClassDef):
             self.scope.append(node.name.value)
         if isinstance(node, cst.FunctionDef):
@@ -221,6 +223,11 @@ def _is_text(node: cst.CSTNode) -> bool:
     """Whether one of two texts is chosen."""
     both = (node.body, node.orelse) if isinstance(node, cst.IfExp) else ()
     return bool(both) and all(isinstance(one, cst.BaseString) for one in both)
+
+
+def _is_all(node: cst.Assign) -> bool:
+    """What a module gives to `import *`, which nothing here does."""
+    return isinstance(name := node.targets[0].target, cst.Name) and name.value == "__all__"
 
 
 def _logs(node: cst.CSTNode) -> bool:

@@ -57,6 +57,7 @@ def after(source: str) -> list[str]:
         ("logger.info('n', extra={'n': 1})", []),
         ("jobs.stop(1)", ["jobs.stop(2)", "pass"]),
         ("raise Error(1 + 1, fix='do')", []),
+        ("__all__ = ['a', 'b']", []),
         ("x: Annotated[int, 1] = y", []),
         ("@cache(1)\ndef f():\n    return True", ["return False"]),
     ],
@@ -87,20 +88,26 @@ MODULE = """
         def inner():
             return 10
         return inner()
+
+    def more(than):
+        return lambda: than + 1
+
+    ten = more(9)
 """
-SHOWN = "kept(), One().size, One().twice, One.level, outer()"
+SHOWN = "kept(), One().size, One().twice, One.level, outer(), ten()"
 
 
 @pytest.mark.parametrize(
     ("change", "while_swapped", "imported"),
     [
-        ("self.size * 2 > self.size * 4", (67, 3, 12, 0.5, 10), (67, 3, 12, 0.5, 10)),
-        ("return inner() > return inner() + 10", (67, 3, 6, 0.5, 20), (67, 3, 6, 0.5, 20)),
-        ("return 10 > return 11", (67, 3, 6, 0.5, 11), (67, 3, 6, 0.5, 11)),
-        ("KEPT_S = 60 > KEPT_S = 61", (68, 3, 6, 0.5, 10), (68, 3, 6, 0.5, 10)),
-        ("n=7 > n=8", (68, 3, 6, 0.5, 10), (68, 3, 6, 0.5, 10)),
-        ("int = 3 > int = 5", (67, 5, 10, 0.5, 10), (67, 5, 10, 0.5, 10)),
-        ("level = 0.5 > level = 0.75", (67, 3, 6, 0.75, 10), (67, 3, 6, 0.75, 10)),
+        ("self.size * 2 > self.size * 4", (67, 3, 12, 0.5, 10, 10), (67, 3, 12, 0.5, 10, 10)),
+        ("return inner() > return inner() + 10", (67, 3, 6, 0.5, 20, 10), (67, 3, 6, 0.5, 20, 10)),
+        ("return 10 > return 11", (67, 3, 6, 0.5, 11, 10), (67, 3, 6, 0.5, 11, 10)),
+        ("KEPT_S = 60 > KEPT_S = 61", (68, 3, 6, 0.5, 10, 10), (68, 3, 6, 0.5, 10, 10)),
+        ("than + 1 > than + 2", (67, 3, 6, 0.5, 10, 11), (67, 3, 6, 0.5, 10, 11)),
+        ("n=7 > n=8", (68, 3, 6, 0.5, 10, 10), (68, 3, 6, 0.5, 10, 10)),
+        ("int = 3 > int = 5", (67, 5, 10, 0.5, 10, 10), (67, 5, 10, 0.5, 10, 10)),
+        ("level = 0.5 > level = 0.75", (67, 3, 6, 0.75, 10, 10), (67, 3, 6, 0.75, 10, 10)),
     ],
 )
 def test_a_mutant_takes_the_place_of_its_module(
@@ -124,8 +131,8 @@ def test_a_mutant_takes_the_place_of_its_module(
         exec("from compilegate_toy import *", holder := {})
         return [True, *eval(SHOWN, holder)]
 
-    done = "WHOLE" if change.startswith(("self", "return")) else "IN_PART"
-    as_before = [67, 3, 6, 0.5, 10]
+    done = "WHOLE" if change.startswith(("self", "return", "than")) else "IN_PART"
+    as_before = [67, 3, 6, 0.5, 10, 10]
     assert in_a_fork(in_place) == ([[done, *while_swapped], as_before], 0)
     assert in_a_fork(at_import) == ([True, *imported], 0)
 
