@@ -45,7 +45,8 @@ def test_a_job_that_already_has_an_arm_asks_no_one(
 
 def test_a_disabled_flag_is_the_baseline_without_a_word(caplog: pytest.LogCaptureFixture) -> None:
     off = Flag(False, "off")
-    for flag in (off, Flag(False, "reverted", "compile", {"compiler": "torch_compile"})):
+    # Of a later release's overrides too: what is off lays nothing over a job.
+    for flag in (off, Flag(False, "reverted", "compile", {"compiler": "future"})):
         assert {} == resolve("bert-docs", client=FakeSsm(flag.to_json()))
     assert "" == warned(caplog)
 
@@ -160,3 +161,33 @@ def test_threads_of_one_pipeline_ask_once_and_agree() -> None:
 
     assert 1 == len(client.asked)
     assert [ON.overrides] * 20 == answers
+
+
+@pytest.mark.parametrize(
+    ("state", "holdback", "held_back", "watched"),
+    [
+        ("permanent", 0.04, 0.04, False),
+        ("permanent", None, 0.0, False),
+        ("probation", 0.04, 0.0, True),
+    ],
+)
+def test_jobs_are_held_back_once_the_probation_is_over(
+    state: str, holdback: float | None, held_back: float, watched: bool
+) -> None:
+    flag = {**json.loads(ON.to_json()), "state": state, "holdback": holdback}
+    choice = reading.choose("bert-docs", client=FakeSsm(json.dumps(flag)))
+    absent = reading.choose("bert-docs", client=FakeSsm(refusal("ParameterNotFound")))
+
+    assert ("compile", held_back, watched) == (choice.arm, choice.held_back, choice.watched)
+    assert (0.0, False) == (absent.held_back, absent.watched)
+
+
+def test_the_stage_is_the_one_that_is_asked_for_else_the_environments(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert "prod" == reading.stage_name(None)
+    monkeypatch.setenv("COMPILEGATE_STAGE", "dev")
+
+    assert ["dev", "test"] == [reading.stage_name(one) for one in (None, "test")]
+    resolve("bert-docs", client=(client := FakeSsm(ON.to_json())))
+    assert ["/compilegate/dev/workloads/bert-docs/compiler"] == client.asked

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import functools
+from pathlib import Path
 
 import pytest
 
+from compilegate.flags import overlay
 from compilegate.flags.overlay import CannotCarryError, hyperparameters
 from compilegate.flags.reading import Choice
 from tests.flags.forms import FORMS, IMAGE, REQUEST, Form, warned
@@ -125,3 +127,45 @@ def test_a_script_s_other_name_for_ours_is_known(key: str, alias: str) -> None:
     assert {"arm": "compile", "precision": "bf16", alias: 1, key: 2} == asked(
         {alias: 1, key: 1}, names={}
     )
+
+
+def test_a_tag_of_ours_that_a_team_wrote_itself_is_written_once(form: Form) -> None:
+    tags = form.tagged({"compilegate:arm": "theirs", "team": "nlp"})
+    written = form.tags(form.asked(promoted(batch_size=48), **tags))
+
+    assert ("compile", "nlp") == (written["compilegate:arm"], written["team"])
+
+
+def test_a_version_stays_where_the_flag_names_no_framework() -> None:
+    form = FORMS["sdk v2"]
+    job = form.asked(promoted(batch_size=48), framework_version="2.8.0")
+
+    assert ("compile", "2.8.0") == (
+        form.variables(job)["COMPILEGATE_ARM"], job["framework_version"],
+    )  # fmt: skip
+    # Its image is the SDK's to choose, so that nothing is said of one.
+    assert "COMPILEGATE_IMAGE" not in form.variables(job)
+
+
+def test_groups_of_instances_are_left_to_a_flag_that_changes_none() -> None:
+    assert {} == overlay.machines({"batch_size": 48}, ["group"])
+    assert {"instance_count": 2} == overlay.machines({"instance_count": 2}, None)
+    with pytest.raises(overlay.CannotCarryError, match="instance groups"):
+        overlay.machines({"instance_type": "ml.g5.xlarge"}, ["group"])
+
+
+def test_a_script_is_looked_for_in_a_local_folder_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for folder in ("src", "s3:/src"):
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / folder / "other.py").touch()
+
+    registered = "s3://data/workloads/bert-docs/source/1.tgz"
+    assert ["other.py"] * 2 == [
+        overlay.script("bert-docs", "other.py", place) for place in (registered, "src")
+    ]
+    for place in ("s3://src", None, Path("src"), "elsewhere", registered.replace("bert", "gpt")):
+        with pytest.raises(overlay.CannotCarryError, match="not in the job's source folder"):
+            overlay.script("bert-docs", "other.py", place)
