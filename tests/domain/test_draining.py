@@ -8,7 +8,8 @@ import pytest
 
 from compilegate.domain.errors import UnreadableRecordError
 from compilegate.domain.records.ledger import DrainMark, read
-from compilegate.usecases.drain_mark import latest_mark
+from compilegate.domain.records.trials import TrialDecided
+from compilegate.usecases.drain_mark import NEVER, latest_mark
 from compilegate_operating.work import (
     DrainSteps,
     HeldLock,
@@ -67,3 +68,12 @@ def test_a_damaged_mark_lets_nothing_start_whichever_holds(lost):
 
     with pytest.raises(UnreadableRecordError, match="drain"):
         latest_mark([read(entry), DrainMark(2, False, 20, "bo")])
+
+
+def test_what_else_is_damaged_says_nothing_of_the_mark():
+    other = TrialDecided(1, "t1", "promote", "k").to_entry()
+    del other["verdict"]
+
+    assert (0, False, 0) == (NEVER.version, NEVER.drained, NEVER.at)
+    assert NEVER == latest_mark([read(other)])
+    assert 3 == latest_mark([DrainMark(n, False, n, "bo") for n in (2, 3, 1)]).version

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,11 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compilegate.domain import naming
-from compilegate.domain.planning.rounds import MOST_RETRIES
+from compilegate.domain.planning.rounds import MOST_RETRIES, THROTTLE_ATTEMPTS
+from compilegate.domain.production.history import WorkloadHistory
+from compilegate.domain.records.production import BegunRun, CapacityWait, ProductionRun
 from compilegate.domain.records.trials import TrialFailed
 from compilegate.domain.trial.evidence import JobRecord, TrialRecords
 from compilegate.usecases.records import Trial
-from compilegate.usecases.started_jobs import jobs_of_trial
+from compilegate.usecases.started_jobs import jobs_of_trial, names_of_run
 from compilegate.usecases.trial.abort_trial import abort_trial
 from compilegate.usecases.trial.lock import acquire_lock
 from tests import fakes
@@ -114,3 +117,19 @@ def test_the_answer_of_a_clean_up_names_an_error(
     event = {**EVENT, "execution": execution, "error": error, "cause": "by hand"}
 
     assert answered == abort_trial(event, services=services)["error"]
+
+
+def test_of_a_production_run_the_next_try_and_lost_ones_before_are_asked_for() -> None:
+    """Its first attempt's third try was recorded, its second waits; another run is far ahead."""
+    base = [naming.job_base("bert-docs", "r1", naming.attempt(number)) for number in range(3)]
+    ours = ProductionRun("r1", f"{base[0]}-r2", "compile", 1.0, 2.0, {}, True, "flag")
+    other = replace(ours, run="r2", job=f"{naming.job_base('bert-docs', 'r2', 'p7')}-r0")
+    wait = CapacityWait(5, "r1", 1, f"{base[1]}-r0")
+    begun = BegunRun(0, "r1", "e", "compile", "flag", 1, 1, "spec", "source")
+    latest = naming.tries(base[1], THROTTLE_ATTEMPTS) + naming.tries(base[2], THROTTLE_ATTEMPTS)
+
+    history = WorkloadHistory(begun=(begun,), runs=(ours, other), waits=(wait,))
+    asked = names_of_run("bert-docs", begun, history)
+    assert {*latest, f"{base[0]}-r0", f"{base[0]}-r1"} == {*asked}
+    first = names_of_run("bert-docs", begun, WorkloadHistory(runs=(other,)))
+    assert naming.tries(base[0], THROTTLE_ATTEMPTS) == [*first]

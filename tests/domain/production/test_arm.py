@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from compilegate.domain import naming
 from compilegate.domain.errors import InvalidInputError
-from compilegate.domain.planning.arms import plan_arms, promoted
-from compilegate.domain.production.job import baseline_arm, with_overrides
-from compilegate.domain.workload.model import Candidate
+from compilegate.domain.flag import CompileBundle, Flag
+from compilegate.domain.planning.arms import CANDIDATE, plan_arms, promoted
+from compilegate.domain.production.attempts import Attempt
+from compilegate.domain.production.job import TRAINS, RunJobs, baseline_arm, with_overrides
+from compilegate.domain.production.registration import TrainedJob
+from compilegate.domain.records.production import BegunRun, CanarySlot
+from compilegate.domain.workload.model import Candidate, Workload
 from compilegate.facts import load_facts
+from compilegate.usecases.job_requests import request_limits
+from tests.domain.test_request import SITE
 from tests.domain.workload_builder import COMPILE, PAIR, PYTORCH_XLA, SOUND, XLA, change
 
 FACTS = load_facts()
@@ -63,3 +72,63 @@ def test_an_override_that_does_not_fit_is_refused_by_name(key, value):
     with pytest.raises(InvalidInputError) as raised:
         with_overrides(base, "compile", {key: value}, FACTS)
     assert f"flag.overrides.{key}" == raised.value.field
+
+
+FLAG = Flag(
+    True, "permanent", "compile", {"compiler": "torch_compile"}, "d1", "t",
+    compile_bundle=CompileBundle("compile-cache/x.json", "a" * 64),
+)  # fmt: skip
+BEGUN = BegunRun(
+    0, "r1", "exec", "compile", "flag", 7, 3, "spec.json", "source.tgz",
+    overrides={"compiler": "torch_compile"}, decision_id="d1", flag=FLAG.to_json(),
+    tags={"team": "nlp"},
+)  # fmt: skip
+AS_CHOSEN, RERUN, FALLBACK = Attempt(), Attempt(1, rerun=True), Attempt(2, False, "ml.g5.12xlarge")
+OWN_CANARY = replace(BEGUN, canary=CanarySlot("t1", 0, 1))
+
+
+def jobs(workload: Workload = SOUND) -> RunJobs:
+    site = replace(SITE, job_roles="arn:aws:iam::123456789012:role/training-")
+    return RunJobs(TrainedJob(workload, "code"), FACTS, site, request_limits())
+
+
+@pytest.mark.parametrize(
+    ("begun", "attempt", "spot", "restored"),
+    [
+        (BEGUN, AS_CHOSEN, False, True),
+        (BEGUN, AS_CHOSEN, True, False),
+        (BEGUN, RERUN, False, False),
+        (BEGUN, FALLBACK, False, False),
+        (OWN_CANARY, AS_CHOSEN, False, False),
+        (replace(BEGUN, overrides={}), AS_CHOSEN, False, False),
+    ],
+)
+def test_compiled_code_is_restored_where_the_run_follows_the_flag(begun, attempt, spot, restored):
+    bundle = jobs(change(SOUND, training__spot=spot)).compile_bundle(begun, attempt)
+
+    assert (FLAG.compile_bundle if restored else None) == bundle
+
+
+@pytest.mark.parametrize(
+    ("attempt", "arm", "why"),
+    [
+        (AS_CHOSEN, "compile", "flag"),
+        (RERUN, "baseline", "rerun"),
+        (FALLBACK, "baseline", "fallback"),
+    ],
+)
+def test_only_what_was_chosen_is_tagged_with_its_decision(attempt, arm, why):
+    request = jobs().request(BEGUN, attempt)
+    chosen, variables = attempt == AS_CHOSEN, request["Environment"]
+    tags = {tag["Key"]: tag["Value"] for tag in request["Tags"]}
+
+    assert (arm, why, "r1") == tuple(
+        variables[f"COMPILEGATE_{key}"] for key in ("ARM", "WHY", "RUN")
+    )
+    assert chosen is ("COMPILEGATE_DECISION_ID" in variables) is ("team" in tags)
+    assert chosen is (tags.get(naming.TAG_DECISION) == "d1")
+    assert chosen is ("COMPILEGATE_COMPILE_BUNDLE" in variables)
+    assert "exec" == tags[naming.TAG_EXECUTION]
+    assert "s3://data/source.tgz" in str(request)
+    planned = jobs().arm(BEGUN, AS_CHOSEN)
+    assert ("compile", CANDIDATE, TRAINS) == (planned.name, planned.role, planned.why)
