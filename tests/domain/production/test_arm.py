@@ -11,7 +11,13 @@ from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.flag import CompileBundle, Flag
 from compilegate.domain.planning.arms import CANDIDATE, plan_arms, promoted
 from compilegate.domain.production.attempts import Attempt
-from compilegate.domain.production.job import TRAINS, RunJobs, baseline_arm, with_overrides
+from compilegate.domain.production.job import (
+    TRAINS,
+    RunJobs,
+    baseline_arm,
+    on_machines,
+    with_overrides,
+)
 from compilegate.domain.production.registration import TrainedJob
 from compilegate.domain.records.production import BegunRun, CanarySlot
 from compilegate.domain.workload.model import Candidate, Workload
@@ -130,5 +136,34 @@ def test_only_what_was_chosen_is_tagged_with_its_decision(attempt, arm, why):
     assert chosen is ("COMPILEGATE_COMPILE_BUNDLE" in variables)
     assert "exec" == tags[naming.TAG_EXECUTION]
     assert "s3://data/source.tgz" in str(request)
+    assert ("7", "3") == tuple(request["HyperParameters"][key] for key in ("seed", "replicate"))
+    assert request["TrainingJobName"].endswith(f"-r1-{naming.attempt(attempt.number)}")
+    machine = attempt.instance_type or SOUND.training.instance_type
+    assert machine == request["ResourceConfig"]["InstanceType"]
+    price = FACTS.price(machine)
+    assert (price and price.usd_per_hour) == jobs().usd_per_hour(BEGUN, attempt)
     planned = jobs().arm(BEGUN, AS_CHOSEN)
     assert ("compile", CANDIDATE, TRAINS) == (planned.name, planned.role, planned.why)
+
+
+def test_the_run_of_a_trial_is_examined_and_no_other():
+    examined = ["COMPILEGATE_EQUIVALENCE" in jobs().request(begun, AS_CHOSEN)["Environment"]
+                for begun in (OWN_CANARY, BEGUN)]  # fmt: skip
+
+    assert [True, False] == examined
+
+
+def test_a_request_that_the_service_would_refuse_is_refused_before():
+    long = replace(BEGUN, tags={"team": "x" * 300})
+
+    with pytest.raises(InvalidInputError, match="must be at most 256 characters"):
+        jobs().request(long, AS_CHOSEN)
+
+
+@pytest.mark.parametrize("missing", ["price", "instance"])
+def test_machines_without_a_price_or_a_size_have_none(monkeypatch, missing):
+    other = replace(baseline_arm(SOUND, FACTS, region=REGION), instance_type="ml.g5.12xlarge")
+    monkeypatch.setattr(type(FACTS), missing, lambda *_: None)
+
+    with pytest.raises(InvalidInputError, match="has no known price"):
+        on_machines(other, FACTS)
