@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,6 +14,7 @@ from compilegate.domain import naming
 from compilegate.domain.decision import ProbationStep, RequestedArm
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.flag import OFF, STATES, Flag
+from compilegate.domain.production import begin
 from compilegate.domain.production.attempts import Attempt, longest_run_seconds
 from compilegate.domain.production.begin import (
     PROBLEMS,
@@ -35,7 +37,7 @@ from compilegate.domain.request.build import JobSite
 from compilegate.facts import load_facts
 from compilegate.usecases.job_requests import request_limits
 from tests.domain.production.run_builder import BEGIN, DAY, production_run
-from tests.domain.workload_builder import SOUND
+from tests.domain.workload_builder import SOUND, change
 
 ON = Flag(True, "probation", "compile", {"compiler": "torch_compile"}, "d1")
 TRAINED = TrainedJob(SOUND, "code")
@@ -201,14 +203,19 @@ def test_what_a_trial_turned_on_is_compared_with_what_it_measured(flags, by, com
 
 @pytest.mark.parametrize(
     ("scheduled", "started"),
-    [(None, 1_790_000_000_123), ("2026-11-20T02:00:00Z", 1_795_140_000_000),
+    [(None, 1_790_000_000_123), ("2026-09-19T00:00:00Z", 1_790_000_000_123 - 86_400_000),
+     ("2026-11-20T02:00:00Z", 1_795_140_000_000),
      ("2026-11-20T02:00:00+02:00", 1_795_132_800_000), ("2026-11-20T02:00:00", 1_795_140_000_000)],
 )  # fmt: skip
-def test_a_run_is_of_its_scheduled_time_else_of_its_start(scheduled, started):
+def test_a_run_is_of_its_scheduled_time_else_of_its_start(monkeypatch, scheduled, started):
+    monkeypatch.setenv("TZ", "Asia/Tokyo")  # a time without a zone is UTC wherever it is read
+    time.tzset()
     event = {"workload": "w", "execution": "e", "started": "2026-09-21T14:13:20.123Z"}
     start = RunStart.from_event({**event, "scheduled": scheduled})
 
     assert RunStart("w", "e", naming.trial_id(started), scheduled) == start
+    monkeypatch.undo()
+    time.tzset()
 
 
 # Which arm the next run trains, as a table of situations.
@@ -287,6 +294,31 @@ SITUATIONS = {
     "a fifth run on its way": (on(runs=FIVE[:4], in_flight=[begun(5)]), BASELINE_ON),
     "a baseline on its way": (
         on(runs=FIVE[:4], in_flight=[begun(5), begun(6, "baseline")]), FOLLOWED),
+    "its second, the first made": (
+        on(review=CHECKS, runs=[ran(11, "baseline", confirm=True)]), CONFIRM_MINE),
+    "twice the same, both begun": (
+        on(review=review_of("baseline", "baseline"),
+           in_flight=[begun(n, "baseline", confirm=True) for n in (11, 12)]),
+        FOLLOWED),
+    "a run that ended as the judge looked": (
+        on(review=review_of("baseline"), runs=[ran(9, "baseline", confirm=True, ended_at=1000.0)]),
+        CONFIRM),
+    "the candidate that the judge lacks": (
+        on(review=review_of("compile", confirm=False)), FOLLOWED),
+    "a review of another candidate too": (on(review=review_of("baseline", "b48")), FOLLOWED),
+    "five runs after the probation": (with_flag(runs=FIVE, state="permanent"), FOLLOWED),
+    "a baseline that failed": (
+        on(runs=[*FIVE, ran(6, "baseline", result={"finished": False})]), BASELINE_ON),
+    "four runs after a baseline": (
+        on(runs=[*FIVE, ran(6, "baseline"), *(ran(n) for n in range(7, 11))]), FOLLOWED),
+    "three runs and one on its way": (on(runs=FIVE[:3], in_flight=[begun(5)]), FOLLOWED),
+    "a baseline on its way, then four": (
+        on(runs=FIVE, in_flight=[begun(5, "baseline"), *map(begun, range(6, 10))]), FOLLOWED),
+    "a baseline that began before five": (
+        on(in_flight=[*map(begun, range(1, 6)), replace(begun(9, "baseline"), at=0)]), BASELINE_ON),
+    "a baseline that began with five": (
+        on(in_flight=[replace(begun(n), at=7) for n in range(2, 7)]
+           + [replace(begun(1, "baseline"), at=7)]), BASELINE_ON),
     "a run that is held back": (with_flag(state="permanent", held_back=True), HELD),
     "held back on probation": (with_flag(state="probation", held_back=True), FOLLOWED),
 }  # fmt: skip
@@ -300,6 +332,74 @@ def test_the_arm_of_the_next_run_and_why(situation):
     assert expected == (
         choice.arm, choice.why, dict(choice.overrides), choice.confirm, choice.decision_id,
     )  # fmt: skip
+
+
+def test_a_run_is_recorded_with_all_that_it_rests_on():
+    start = replace(INPUTS.start, scheduled="2026-11-01T00:00:00Z")
+
+    assert choose_run(replace(INPUTS, start=start)) == BegunRun(
+        at=INPUTS.now, run=start.run, execution="execution", arm="compile", why="flag", seed=1,
+        number=1, spec_key="spec", source_key="source", overrides=ON.overrides, decision_id="d1",
+        scheduled=start.scheduled, flag=ON.to_json(),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("arm", "confirm", "hold", "held"),
+    [
+        ("compile", True, True, True),
+        ("compile", True, False, False),
+        ("compile", False, True, False),
+        ("baseline", True, True, False),
+    ],
+)
+def test_a_model_of_a_run_that_checks_an_alarm_stays_back(monkeypatch, arm, confirm, hold, held):
+    overrides = ON.overrides if arm == "compile" else {}
+    slot = CanarySlot("t", 2, 1)
+    choice = Choice(arm, "why", overrides, confirm=confirm, canary=slot, seed=23, tags={"a": "b"})
+    monkeypatch.setattr(begin, "next_arm", lambda _: choice)
+    trained = TrainedJob(change(SOUND, policy__hold_models=hold), "code")
+    run = choose_run(replace(INPUTS, jobs=replace(INPUTS.jobs, trained=trained)))
+
+    assert (23, slot, confirm) == (run.seed, run.canary, run.confirm)
+    assert {"a": "b", **({naming.TAG_RELEASE: begin.HOLD} if held else {})} == run.tags
+    refused = choose_run(refusing("compile"))
+    if arm == "compile":
+        assert (False, None, {}) == (refused.confirm, refused.canary, refused.tags)
+
+
+def test_what_is_held_back_follows_from_the_run_before_it(monkeypatch):
+    """The run itself may have begun already, and a later one too."""
+    seen = {}
+    monkeypatch.setattr(begin, "holds_back", lambda *given, **more: seen.update(more, of=given))
+    hour = 3_600_000
+    names = [naming.trial_id(1_793_500_000_000 + hour * n) for n in (-1, 0, 1)]
+    arms = ("baseline", "compile", "compile")
+    earlier = [replace(begun(1, arm), run=name) for name, arm in zip(names, arms, strict=True)]
+    kept = replace(KEPT, holdback=0.2)
+    choose_run(replace(
+        INPUTS, reading=FlagReading(kept, kept.to_json()),
+        history=replace(INPUTS.history, begun=tuple(earlier)),
+    ))  # fmt: skip
+
+    assert {
+        "of": (SOUND, 0.2), "run": names[1], "at": 1_793_500_000.0, "last": 1_793_496_400.0,
+        "last_on_baseline": True,
+    } == seen  # fmt: skip
+
+
+def test_only_what_a_trial_turned_on_and_measured_is_compared():
+    by_a_person = replace(INPUTS, proven={"precision": "fp32"})
+
+    assert ["compile", "compile"] == [choose_run(one).arm for one in (by_a_person, compared())]
+
+
+@pytest.mark.parametrize(("at", "seen"), [(SINCE - 1, False), (SINCE, True)])
+def test_a_review_counts_from_the_moment_that_the_flag_took_its_value(at, seen):
+    past = history([Review(at, "r0", "t", verdict="v").to_entry()])
+    now = situation(past, FlagReading(DATED, DATED.to_json()), INPUTS.jobs, now=SINCE + 9)
+
+    assert seen is (now.review is not None)
 
 
 def test_a_place_of_a_trial_goes_before_whatever_the_flag_says():
