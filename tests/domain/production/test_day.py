@@ -1,19 +1,24 @@
 """The figures of a day, against a ledger whose figures are known."""
 
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 
-from compilegate.domain.production.summaries import DayFigures, day_of
-from compilegate.domain.records.production import ProbationEnd
+from compilegate.domain.production.summaries import DayFigures, WorkloadWeek, day_of
+from compilegate.domain.records.production import ProbationEnd, ProductionRun
 from compilegate.domain.records.trials import TrialFailed
 from tests.fakes import services
 from tests.usecases.production_ledger import (
     DAY,
     NOW,
+    OFF,
+    ON,
     decided,
+    flag_entry,
     promote,
     ran,
+    waited,
     write,
 )
 
@@ -61,6 +66,47 @@ def test_runs_of_the_day_are_priced_and_compared_with_earlier_baselines(cloud):
     assert (2, 1) == (day.production_runs, day.failed_runs)
     assert pytest.approx(11.0) == day.production_usd
     assert pytest.approx(3.0 - 4.0) == day.saved_usd
+
+
+def test_a_day_has_its_first_second_and_not_the_next_days(cloud):
+    flag_entry(cloud, "w", 1, TODAY - 5, OFF, OFF)
+    for name, at, usd in (("a", TODAY - 1, 1.0), ("b", TODAY, 2.0), ("c", NOW - 1, 4.0),
+                          ("d", NOW, 8.0)):  # fmt: skip
+        ran(cloud, "w", at, "baseline", usd=usd)
+        write(cloud, "w", TrialFailed(int(at), name, spent_usd=usd))
+        write(cloud, "w", waited(name, 0, at))
+        write(cloud, "w", waited(name, 1, at))
+        end = ProbationEnd(int(at), name, "r", "d", None, None, "revert", "compile", "1", ())
+        write(cloud, "w", end)
+    flag_entry(cloud, "w", 2, NOW, ON, OFF)
+    write(cloud, "w", replace(run_without_price(), at=int(NOW - 2)))
+
+    day = figures(cloud)
+    assert {"failed": 2, "revert": 2} == day.decisions
+    assert (3, 0, 2) == (day.production_runs, day.failed_runs, day.waited_runs)
+    assert (6.0, 6.0, 0) == (day.trial_usd, day.production_usd, day.flags_on)
+    assert 1 == day_of(cloud.ledger.history("w"), since=TODAY, until=NOW + 1).flags_on
+
+
+def run_without_price():
+    return ProductionRun(
+        "unpriced", "j", "baseline", NOW - 9.0, NOW - 2.0, {"finished": True}, True, "flag"
+    )
+
+
+@pytest.mark.parametrize(
+    ("state", "more", "is_open"),
+    [
+        ("off", {}, False), ("permanent", {}, False), ("probation", {}, True), ("stale", {}, True),
+        ("off", {"trial": "t"}, True), ("off", {"approval": "t"}, True),
+    ],
+)  # fmt: skip
+def test_what_is_under_way_or_waits_is_reported(state, more, is_open):
+    week = WorkloadWeek("w", None, state, state != "off", **more)
+
+    assert (is_open, not is_open) == (week.open, week.quiet)
+    assert not WorkloadWeek("w", None, "off", False, waited=1).quiet
+    assert (0, 0) == (week.failed, week.watched)
 
 
 def test_workloads_add_up():
