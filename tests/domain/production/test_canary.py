@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from compilegate.domain.decision import RequestedFullRun
+from compilegate.domain.flag import OFF, Flag
 from compilegate.domain.production import canary
 from compilegate.domain.production.canary import (
     effect_of_run,
@@ -16,12 +17,15 @@ from compilegate.domain.production.canary import (
 )
 from compilegate.domain.production.history import history
 from compilegate.domain.production.registration import TrainedJob
+from compilegate.domain.records.flags import FlagVersion
 from compilegate.domain.records.production import (
     BegunRun,
     CanaryClosed,
+    CanaryReported,
     CanaryRound,
     CanarySlot,
     ProductionRun,
+    RegistrationChange,
 )
 from compilegate.domain.records.trials import TrialDecided, TrialFailed
 from tests.domain.workload_builder import SOUND, change
@@ -206,3 +210,96 @@ def test_held_are_the_candidates_runs_of_the_trials_rounds_that_hold():
     past = history([ROUND.to_entry(), free.to_entry(), other.to_entry(), *runs])
 
     assert ["r1"] == [run.run for run in canary.held_runs(past, TRIAL)]
+
+
+STACK = replace(
+    ROUND, on="compile", arms={**ROUND.arms, "larger": {"batch_size": 64}},
+    runs=tuple(RequestedFullRun(name, 17) for name in ("compile", "larger", "baseline")),
+)  # fmt: skip
+COMPILE = Flag(True, "permanent", "compile", {"compiler": "torch_compile"}, "d1")
+
+
+def turned(*flags: Flag) -> list[dict[str, Any]]:
+    return [
+        FlagVersion(n, NOW - 99 + n, f"c{n}", "evaluate", "a", "r", one.to_json()).to_entry()
+        for n, one in enumerate(flags, start=1)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("on", "flags", "stands"),
+    [
+        ("", [], True),
+        ("compile", [COMPILE], True),
+        ("compile", [], False),
+        ("compile", [COMPILE, OFF], False),
+        ("compile", [replace(COMPILE, enabled=False, state="reverted")], False),
+        ("compile", [replace(COMPILE, candidate="larger")], False),
+    ],
+)
+def test_a_round_on_top_of_what_is_on_stands_as_long_as_that_is(on, flags, stands):
+    asked = replace(STACK, on=on)
+    run = ended("r1", None, "baseline")
+    past = [asked.to_entry(), run, *turned(*flags)]
+
+    assert stands is (open_slot(history(past), now=NOW, job=JOB) is not None)
+    over, _ = effect_of_run(ProductionRun.from_entry(run), history(past), JOB)
+    assert ([] if stands else ["changed"]) == [why for _, why in over]
+
+
+def test_where_it_cannot_be_read_what_is_on_nothing_is_tried_on_top_of_it():
+    (damaged,) = turned(COMPILE)
+    del damaged["to"]
+
+    assert None is open_slot(history([STACK.to_entry(), damaged]), now=NOW, job=JOB)
+
+
+def test_the_model_of_what_is_on_is_not_held_and_never_late():
+    on = history([STACK.to_entry(), *turned(COMPILE)])
+    larger = history([STACK.to_entry(), *turned(COMPILE), ended("r1", 0, "compile")])
+    tags = [open_slot(past, now=NOW, job=JOB).tags for past in (on, larger)]
+
+    assert [None, "hold"] == [one.get("compilegate:release") for one in tags]
+    assert [TRIAL, TRIAL] == [one["compilegate:trial"] for one in tags]
+    runs = [ended("r1", 0, "compile"), ended("r2", 1, "larger"), ended("r3", 2, "baseline")]
+    past = history([STACK.to_entry(), *runs, closed("overdue"), *turned(COMPILE)])
+    assert ["r2"] == [run.run for run in canary.held_runs(past, TRIAL)]
+    late = [effect_of_run(ProductionRun.from_entry(run), past, JOB)[1] for run in runs]
+    assert [False, True, False] == late
+
+
+def test_a_round_of_another_job_leaves_the_next_one_its_place():
+    other = replace(ROUND, trial="0mabc000", job="edited")
+    slot = open_slot(history([other.to_entry(), ROUND.to_entry()]), now=NOW, job=JOB)
+
+    assert CanarySlot(TRIAL, 3, 0) == slot.canary
+    assert (17, "canary", "compile") == (slot.seed, slot.why, slot.arm)
+
+
+def test_only_a_places_own_run_takes_it():
+    """A run of another trial's place is on its way, and one of a place that there is not ended."""
+    of_another = {**begun("r1", 0), "canary": {"trial": "0mabc000", "round": 3, "position": 0}}
+    beyond = ended("r2", 2, "compile")
+
+    assert 0 == position_after(of_another, beyond)
+    past = history([ROUND.to_entry(), beyond])
+    assert {} == canary.results(ROUND, past)
+    assert ["r2"] == [run.run for run in canary.canary_runs(past, TRIAL)]
+    assert [] == canary.canary_runs(past, "0mabc000")
+
+
+def test_a_workload_that_was_retired_ends_the_round():
+    retired = history([ROUND.to_entry(), RegistrationChange(1, False, at=NOW).to_entry()])
+
+    assert ("retired", "") == (
+        canary.round_ending(ROUND, retired), canary.round_ending(ROUND, history([])),
+    )  # fmt: skip
+
+
+def test_a_run_that_began_as_the_round_opened_does_not_end_it_and_none_ends_twice():
+    at_once = ended("r1", None, "baseline", started_at=float(ROUND.at))
+    reported = CanaryReported(NOW, TRIAL, 3).to_entry()
+
+    assert [] == effect_of(at_once, job="another job")[0]
+    assert [] == effect_of(at_once, closed("overdue"), reported)[0]
+    assert ("complete", "lost", "changed", "retired") == canary.REPORTED_ENDS
