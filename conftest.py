@@ -29,8 +29,8 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 settings.register_profile("quick", max_examples=20, deadline=None, derandomize=True)
 settings.register_profile("deep", max_examples=100, deadline=None, print_blob=True)
 # Mutants: that an example fails is enough.
-FOUND = (Phase.explicit, Phase.generate)
-settings.register_profile("unshrunk", settings.get_profile("quick"), phases=FOUND)
+WITHOUT_SHRINKING = (Phase.explicit, Phase.generate)
+settings.register_profile("unshrunk", settings.get_profile("quick"), phases=WITHOUT_SHRINKING)
 settings.load_profile("quick")
 
 # Made once for each process: the command line with all its commands, and botocore's descriptions

@@ -173,14 +173,14 @@ def test_production_of_another_length_has_an_answer_of_its_own(times, shown):
     for run in runs(doc, "baseline", "quality"):
         run["wall_seconds"] = 2 * 3600.0
     doc["run_hours"] = times and 2 * times
-    found = at_scheduled_length(*of(doc))
+    at_length = at_scheduled_length(*of(doc))
 
-    assert shown is (found is not None)
-    if found is not None and times is not None:
+    assert shown is (at_length is not None)
+    if at_length is not None and times is not None:
         seconds, ratio = 2 * 3600 * times, steady_ratio()
-        assert seconds == found.seconds
-        assert pytest.approx(seconds / (break_even(9.0) + seconds / ratio)) == found.speedup
-        assert found.interval[0] < found.speedup < found.interval[1]
+        assert seconds == at_length.seconds
+        assert pytest.approx(seconds / (break_even(9.0) + seconds / ratio)) == at_length.speedup
+        assert at_length.interval[0] < at_length.speedup < at_length.interval[1]
 
 
 def test_without_steady_blocks_no_other_length_is_spoken_of():

@@ -373,8 +373,8 @@ def pairs(
 def test_each_run_of_a_job_of_pairs_stands_for_itself(job, expected):
     _, runs = judged(job, before("baseline"))
 
-    found = {arm: [(r.order, r.seed, r.finished) for r in own] for arm, own in runs.items()}
-    assert expected == found
+    made = {arm: [(r.order, r.seed, r.finished) for r in own] for arm, own in runs.items()}
+    assert expected == made
 
 
 @pytest.mark.parametrize(

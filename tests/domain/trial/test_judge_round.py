@@ -107,14 +107,14 @@ def following(outcome: RoundOutcome) -> NextRound:
     return outcome.next
 
 
-def asked(found: NextRound) -> list[dict[str, Any]]:
+def asked(coming: NextRound) -> list[dict[str, Any]]:
     """What the jobs' scripts are started with."""
-    parameters = [one.request["HyperParameters"] for one in found.jobs]
+    parameters = [one.request["HyperParameters"] for one in coming.jobs]
     return [{key: json.loads(text) for key, text in one.items()} for one in parameters]
 
 
-def limits(found: NextRound) -> list[int]:
-    return [one.request["StoppingCondition"]["MaxRuntimeInSeconds"] for one in found.jobs]
+def limits(coming: NextRound) -> list[int]:
+    return [one.request["StoppingCondition"]["MaxRuntimeInSeconds"] for one in coming.jobs]
 
 
 def test_blocks_of_arms_on_the_same_nodes_are_one_job_and_of_others_one_each():
@@ -161,23 +161,23 @@ def test_replicates_count_the_runs_that_an_arm_has_behind_it():
     """compile has made one full run before, baseline two."""
     arms = ("compile", "baseline", "baseline")
     behind = [JobRecord(f"q{n}", runs=(full(f"q{n}", arm, n),)) for n, arm in enumerate(arms)]
-    found = following(judged(decision=decided(QUALITY), records=behind))
+    coming = following(judged(decision=decided(QUALITY), records=behind))
 
     indexes = {"baseline": 0, "compile": 1, "larger": 2}
     runs = [naming.quality_run(ROUND, indexes[name], seed) for name, seed in SEEDS]
-    assert ("quality", runs) == (found.stage, [job.run for job in found.jobs])
-    said = [(one["arm"], one["seed"], one["replicate"]) for one in asked(found)]
+    assert ("quality", runs) == (coming.stage, [job.run for job in coming.jobs])
+    said = [(one["arm"], one["seed"], one["replicate"]) for one in asked(coming)]
     assert [("compile", 5, 1), ("baseline", 5, 2), ("larger", 6, 0), ("compile", 6, 2)] == said
 
 
 def test_a_job_of_pairs_has_both_arms_and_the_name_of_its_candidates_first_run():
     more = tuple(RequestedFullRun(name, 7) for name in ("baseline", "compile"))
     six = replace(PAIRED, runs=(*PAIRED.runs, *more))
-    found = following(judged(decision=decided(six), of=replace(PLAN, pairs=True)))
+    coming = following(judged(decision=decided(six), of=replace(PLAN, pairs=True)))
 
     names = [naming.quality_run(ROUND, 1, seed, pairs=True) for seed in (5, 7)]
-    assert names == [job.run for job in found.jobs]
-    one, other = asked(found)
+    assert names == [job.run for job in coming.jobs]
+    one, other = asked(coming)
     assert [["baseline", 7, 2], ["compile", 7, 2]] == decoded_document(other["runs"])
     runs = [["baseline", 5, 0], ["compile", 5, 0], ["compile", 6, 1], ["baseline", 6, 1]]
     assert runs == decoded_document(one["runs"])
@@ -186,10 +186,10 @@ def test_a_job_of_pairs_has_both_arms_and_the_name_of_its_candidates_first_run()
 
 def test_a_single_run_of_a_plan_of_pairs_is_a_job_as_any_other():
     alone = replace(PAIRED, runs=(*PAIRED.runs, RequestedFullRun("compile", 7)))
-    found = following(judged(decision=decided(alone), of=replace(PLAN, pairs=True)))
+    coming = following(judged(decision=decided(alone), of=replace(PLAN, pairs=True)))
 
-    assert naming.quality_run(ROUND, 1, 7) == found.jobs[-1].run
-    assert 2 == asked(found)[-1]["replicate"]
+    assert naming.quality_run(ROUND, 1, 7) == coming.jobs[-1].run
+    assert 2 == asked(coming)[-1]["replicate"]
 
 
 def test_no_job_may_take_longer_than_the_budget_allows():
