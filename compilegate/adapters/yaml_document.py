@@ -65,7 +65,7 @@ def read_yaml(path: Path) -> YamlDocument:
         return YamlDocument(text)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
-        problem = str(getattr(error, "problem", None) or error).splitlines()[0]
+        problem = str(getattr(error, "problem", None) or error).split("\n", maxsplit=1)[0]
         if not mark:
             fix = "write it as `key: value` lines"
             raise InvalidInputError(f"is not YAML: {problem}", fix=fix) from error

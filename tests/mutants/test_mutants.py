@@ -18,7 +18,7 @@ from tests.mutants.__main__ import LISTED
 from tests.mutants.beside import PACKAGES, ROOT, files_beside, modules
 from tests.mutants.in_place import Mutated, caches, live_functions, swapped
 from tests.mutants.mutations import mutants_of
-from tests.mutants.trial import ALIVE, KILLED, in_a_fork, outcome
+from tests.mutants.trial import ALIVE, KILLED, Swaps, in_a_fork, outcome
 
 MOST_LISTED = 116  # may only shrink
 # Of a sample of a few modules: the weakest have three of four killed, and each lends twenty.
@@ -158,6 +158,14 @@ print(try_imported(broken, tests, 1.0))
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
     )
     assert str(KILLED) == ran.stdout.strip()
+
+
+def test_few_mutants_or_few_seconds_of_tests_share_a_process(monkeypatch) -> None:
+    one = mutants_of("one.py", "x = 1 + 1")[0]
+    swaps = Swaps.__new__(Swaps)
+    for seconds, sizes in ((0.1, [20, 20, 5]), (4.0, [3] * 15), (16.0, [1] * 45)):
+        monkeypatch.setattr(swaps, "_needs", lambda mutants, each=seconds: each * len(mutants))
+        assert sizes == [len(batch) for batch in swaps.batches([one] * 45)]
 
 
 def test_functions_that_remember_earlier_calls_are_all_there() -> None:

@@ -18,7 +18,7 @@ import signal
 import time
 import traceback
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import coverage
@@ -34,8 +34,10 @@ OPTIONS = ["-q", "-p", "no:cacheprovider", "--hypothesis-profile", "unshrunk"]
 TIMES_LONGER, LONGER = 4, 10
 # And one that takes so many seconds by the clock waits for what never comes.
 LONGEST_WAIT = 60
-# Mutants in one process, and the tests that are tried first on the next one.
-TOGETHER, RECENT = 20, 6
+# Mutants in one process, and for how many seconds of tests: what one that does not end costs.
+TOGETHER, LONG_TOGETHER = 20, 15.0
+# So many tests that noticed a mistake are tried first on the next one.
+RECENT = 6
 # Tests are left out from here on, in seconds of all before.
 ENOUGH = 8.0
 KILLED, ALIVE, UNKNOWN = 0, 1, 2
@@ -214,9 +216,22 @@ class Swaps:
         tests = self.where.of(mutant, self.beside[mutant.path])
         return sorted(tests, key=lambda test: test not in self.killers)
 
+    def batches(self, mutants: Iterable[Mutant]) -> Iterator[list[Mutant]]:
+        """Those that are tried in one process."""
+        batch: list[Mutant] = []
+        seconds = 0.0
+        for mutant in mutants:
+            needs = self._needs([mutant])
+            if batch and (len(batch) == TOGETHER or seconds + needs > LONG_TOGETHER):
+                yield batch
+                batch, seconds = [], 0.0
+            batch.append(mutant)
+            seconds += needs
+        yield batch
+
     def outcomes(self, mutants: Sequence[Mutant]) -> list[int]:
         """In one process, one after the other; each in its own where that does not end well."""
-        limit = TIMES_LONGER * sum(self.where.needs(self.chosen(one)) for one in mutants) + LONGER
+        limit = TIMES_LONGER * self._needs(mutants) + LONGER
         answer, ended = in_a_fork(lambda: self._one_by_one(mutants), seconds=limit)
         if ended == 0 and isinstance(answer, list):
             for _, killer in answer:
@@ -243,6 +258,9 @@ class Swaps:
         if len(mutants) > 1 and self.tests.run([killer for _, killer in answers if killer]):
             raise RuntimeError("a mutant has left more than its code")
         return answers
+
+    def _needs(self, mutants: Iterable[Mutant]) -> float:
+        return sum(self.where.needs(self.chosen(one)) for one in mutants)
 
     def _remember(self, killer: str | None) -> None:
         if killer and killer not in self.killers:
@@ -274,18 +292,13 @@ def try_swapped(
         swaps = Swaps(tests, where, beside)
         gc.freeze()
         outcomes: list[int | None] = []
-        for start in range(0, len(mutants), TOGETHER):
-            several = mutants[start : start + TOGETHER]
-            reached = [one for one in several if swaps.chosen(one)]
-            in_time = time.monotonic() < until
-            tried = iter(swaps.outcomes(reached) if in_time and reached else [])
-            for mutant in several:
-                if mutant in reached:
-                    outcomes.append(next(tried, None))
-                else:
-                    outcomes.append(ALIVE if where.whole and in_time else None)
-                if (number := outcomes[-1]) is not None:
-                    report(len(outcomes) - 1, number)
+        for batch in swaps.batches(mutants):
+            tried = swaps.outcomes(batch) if time.monotonic() < until else [None] * len(batch)
+            for mutant, number in zip(batch, tried, strict=True):
+                is_known = where.whole or swaps.chosen(mutant)
+                outcomes.append(number if is_known else None)
+                if outcomes[-1] is not None:
+                    report(len(outcomes) - 1, outcomes[-1])
         return {"came": answer, "outcomes": outcomes}
 
     def whole() -> object:

@@ -326,7 +326,7 @@ def _arm(arm: ArmPlan, runs: Sequence[SpeedRun | FullRun]) -> Arm:
 
 PRODUCTION = "production"
 # Why production makes no more runs for the trial, by how its last round ended.
-ENDINGS: Mapping[str | None, Reason] = {
+ENDINGS = {
     OVERDUE: Reason(
         "canary_overdue",
         "production did not make the runs that the trial needs in time",

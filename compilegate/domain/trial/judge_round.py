@@ -192,7 +192,7 @@ def _quality_requests(
         for one in job:
             runs.append((one.arm, one.seed, replicates[one.arm]))
             replicates[one.arm] += 1
-        name, seed, replicate = max(runs, key=lambda run: run[0] != BASELINE)
+        name, seed, replicate = next((run for run in runs if run[0] != BASELINE), runs[0])
         pairs, arm = len(runs) > 1, arms[name]
         run = naming.quality_run(facts.round, list(arms).index(name), seed, pairs=pairs)
         if pairs:
@@ -257,7 +257,7 @@ def _within_limits(
     """
     reason = planned.limit_met(jobs, rounds_done=facts.round, now=facts.now)
     if reason is None and planned.is_canary:
-        reason = ENDINGS.get(facts.production.canary_ended)
+        reason = ENDINGS.get(facts.production.canary_ended or "")
     if reason is None:
         return replace(decision, next=planned.without_silent_arms())
     reasons = (reason, *decision.reasons)
