@@ -7,6 +7,7 @@ import sys
 import threading
 import types
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 from compilegate_runtime import compile_bundle, compile_cache
@@ -243,17 +244,19 @@ def test_no_rank_uses_what_another_one_lacks(torch, place, other, state):
 
 
 def both(work):
-    """What ``work(ranks)`` returns in each of two processes."""
-    store, results = Store(), [None, None]
+    """What ``work(ranks)`` returns in each of two threads, with the ranks of two processes."""
+    store, results, own = Store(), [None, None], threading.local()
 
     def run(rank):
+        own.rank = rank
         results[rank] = work(Ranks(rank, 2, store))
 
     threads = [threading.Thread(target=run, args=(rank,)) for rank in range(2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with patch.object(compile_bundle.environment, "rank", lambda: own.rank):
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
     return results
 
 
