@@ -417,6 +417,16 @@ def test_settings_of_the_compiler_are_its_change_and_no_other_one_is(compiler):
     )
 
 
+@pytest.mark.parametrize("compiler", [{}, "fused_optimizer"])
+def test_whatever_else_stands_for_the_compiler_is_another_change(compiler):
+    doc = document()
+    changed = doc["arms"][1]["overrides"]
+    changed["compiler"] = compiler
+
+    assert "the change is not torch.compile" == closed_to(changed, Policy())
+    assert judge(doc).next is not None
+
+
 @pytest.mark.parametrize(("keys", "why"), [({}, "no table"), (STRICT, "strict")])
 def test_without_a_table_nothing_is_examined(keys, why):
     evidence = read_evidence(examined(FIRST, LAST, table=None, **keys))

@@ -49,7 +49,7 @@ from compilegate.domain.workload.model import STRICT, Policy
 CONFIDENCE = 0.95
 OWN, SINGLE = "gradients.own", "gradients.single"
 # A change of anything else may be harmful in ways that no fault of a compiler is.
-COMPILERS = frozenset({"torch_compile", "torch_compile_strict"})
+COMPILERS = ("torch_compile", "torch_compile_strict")
 ONLY_THE_COMPILER = frozenset(
     {"compiler", "compile_mode", "dynamic", "regions", "compile_optimizer"}
 )
