@@ -11,17 +11,22 @@ from compilegate.domain import naming
 from compilegate.domain.decision import SIGNAL
 from compilegate.domain.errors import InvalidInputError, UnreadableRecordError
 from compilegate.domain.flag_change import Override
+from compilegate.domain.notes import read_notes
 from compilegate.domain.planning.rounds import LOCK_SECONDS
-from compilegate.domain.records.trials import WAIT_SECONDS
+from compilegate.domain.records.trials import WAIT_SECONDS, ApprovalRequested
+from compilegate.report.notifications.approval import approval_needed
 from compilegate.usecases.flag.approval import (
+    abandon_approval,
     answer_approval,
     ask_approval,
     await_approval,
     close_approval,
+    question,
+    waiting_approvals,
 )
 from compilegate.usecases.flag.change_flag import change_flag
 from compilegate.usecases.planning import plan_trial
-from compilegate.usecases.records import to_json
+from compilegate.usecases.records import Trial, load_decision, to_json
 from compilegate.usecases.trial.apply_flag import apply_flag, record_decision
 from compilegate.usecases.trial.lock import acquire_lock
 from tests.decision_builder import decision_document
@@ -85,27 +90,49 @@ def test_only_a_promotion_of_a_workload_that_says_so_needs_approval(
     assert needed is answer["approval_needed"]
 
 
-def test_a_question_is_put_though_the_spec_cannot_be_read_any_more(services: Any) -> None:
-    put_spec(services, change(SOUND, policy__approval="required"))
-    acquire_lock(EVENT, services=services)
-    key = decided(services, "promote", "enable")
-    services.store.put(SPEC, b"broken")
-
-    message = ask_approval(key, services=services)
-
-    assert "approve" in message["message"]
-
-
-def test_who_approves_reads_what_a_compiling_scripts_saving_is_against(services: Any) -> None:
-    put_spec(services, change(SOUND, policy__approval="required"))
+@pytest.mark.parametrize("broken", [False, True])
+def test_a_question_is_put_with_owner_and_remarks_unless_the_spec_cannot_be_read_any_more(
+    services: Any, *, broken: bool
+) -> None:
+    """What a compiling script's saving is against is such a remark."""
+    put_spec(services, change(SOUND, policy__approval="required", owner="ben"))
     spec = json.loads(services.store.get(SPEC))
     spec["script_compiles"] = {"script": "train.py", "line": 3, "source": "torch.compile(m)"}
     services.store.put(SPEC, to_json(spec))
     acquire_lock(EVENT, services=services)
+    event = decided(services, "promote", "enable")
+    if broken:
+        services.store.put(SPEC, b"broken")
+    services.clock.seconds += 60
+    now, key = services.clock.now(), event["decision_key"]
+    request = ApprovalRequested(
+        now, now + 30 * 86400, TRIAL, EVENT["execution"], "d1", key, "compile"
+    )
+    message = approval_needed(
+        load_decision(services.store, key), request, workload=NAME, trial=TRIAL, stage="prod",
+        owner=None if broken else "ben", notes=() if broken else read_notes(spec),
+    )  # fmt: skip
 
-    message = ask_approval(decided(services, "promote", "enable"), services=services)
+    assert message.to_answer() == ask_approval(event, services=services)
+    assert broken is ("are against an uncompiled run" not in json.dumps(message.to_answer()))
+    assert [request] == [one.asked for one in waiting_approvals(NAME, services.ledger)]
 
-    assert "speed-up and saving are against an uncompiled run" in json.dumps(message)
+
+def test_a_person_answers_the_newest_open_question_of_several(
+    services: Any, event: dict[str, Any]
+) -> None:
+    """A trial of which another one's name begins has no question of its own."""
+    asked(services, event)
+    services.clock.seconds += 60
+    asked(services, {**event, "trial": "abcd1235"}, "t2")
+    abandon_approval(Trial(NAME, "abcd", ""), services=services)
+    with pytest.raises(LookupError, match="for trial abcd of bert-docs"):
+        await_approval({**event, "trial": "abcd", "token": "t3"}, services=services)
+
+    for trial in ("abcd1235", TRIAL):
+        assert trial == question(NAME, services).trial
+        assert trial == answer(services, approved=True).trial
+    assert "abcd1235" == question(NAME, services).trial
 
 
 def test_a_signal_that_did_not_hold_asks_a_person_whatever_the_policy_says(services: Any) -> None:
@@ -157,7 +184,9 @@ def test_an_answer_that_never_arrived_is_sent_again(services: Any, event: dict[s
     again = answer(services, approved=True)
 
     assert (True, True) == (again.repeated, again.woken)
-    assert services.tokens.answers["t1"]["approved"]
+    assert {"t1": {"approved": True, "by": "human:ana", "reason": "looks right"}} == (
+        services.tokens.answers
+    )
 
 
 def lost(send: Any) -> Any:

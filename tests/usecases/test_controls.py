@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import Any
 
 import pytest
 
+from compilegate.domain import naming
 from compilegate.domain.workload.model import Candidate, FactOverrides, Framework, OwnImage
 from compilegate.usecases.trial.judge_arms import judge_arms
 from compilegate.usecases.trial.on_job_ended import on_job_ended
@@ -14,6 +16,7 @@ from tests.archives import tarball
 from tests.domain.workload_builder import COMPILE
 from tests.usecases.trial_builder import (
     EVENT,
+    TRIAL,
     asked,
     asks_full_runs,
     asks_speed,
@@ -60,7 +63,14 @@ def test_a_control_takes_part_in_three_blocks_and_in_no_full_run(services: Any) 
         ]
     answer = call_judge(services, 2, outcomes, asks_speed("managed", block=2, blocks=2))
 
-    assert ["s2a2", "s2b2", "s2c2", "s2a3", "s2b3"] == [run["run"] for run in answer["runs"]]
+    key = partial(naming.request_key, "bert-docs", TRIAL)
+    job = partial(naming.job_base, "bert-docs", TRIAL)
+    assert [
+        {"run": run, "request_key": key(run), "job_base": job(run), **more}
+        for run, more in {
+            "s2a2": {}, "s2b2": {}, "s2c2": {"control": "true"}, "s2a3": {}, "s2b3": {},
+        }.items()
+    ] == answer["runs"]  # fmt: skip
     later = call_judge(services, 3, [], asks_full_runs("managed 17", "baseline 17"))
     assert ["q3b17", "q3a17"] == [run["run"] for run in later["runs"]]
 

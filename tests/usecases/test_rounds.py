@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from compilegate.domain import naming
-from compilegate.domain.errors import NotFoundError
+from compilegate.domain.errors import InvalidInputError, NotFoundError
 from compilegate.domain.planning import rounds
 from compilegate.domain.trial.judge_round import InfrastructureFailureError
+from compilegate.usecases.records import to_json
 from tests.usecases.trial_builder import (
     TRIAL,
     asks_full_runs,
@@ -54,6 +55,22 @@ def test_figures_that_break_the_contract_are_refused_again_and_never_become_evid
         message = load(services, "decision")["reasons"][0]["message"]
         assert f"{done['job']}.metric: is out of range" in message
         assert [[], []] == [arm["runs"] for arm in evidence(services)["arms"]]
+
+
+def test_of_a_round_whose_requests_the_service_would_not_all_take_none_is_written(
+    services: Any,
+) -> None:
+    first_round(services)
+    plan = load(services, "plan")
+    plan["arms"][1]["image"] = "i" * 256
+    services.store.put(naming.record_key("bert-docs", TRIAL, "plan"), to_json(plan))
+    before = [*services.store.keys("experiments/")]
+
+    with pytest.raises(InvalidInputError, match="255"):
+        call_judge(services, 1, [], asks_full_runs("baseline 17", "compile 17"))
+    assert before == [
+        key for key in services.store.keys("experiments/") if "evidence.json" not in key
+    ]
 
 
 def lost_to_the_cloud(run: str) -> dict[str, Any]:

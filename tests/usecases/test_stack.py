@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 import pytest
@@ -35,8 +35,10 @@ from tests.usecases.trial_builder import (
 
 LARGER = Candidate(name="larger", batch_size=64, learning_rate_scaling="linear")
 SMALL = change(CARRIED, candidates=(COMPILE, LARGER), policy__small_wins=1.005)
-GAIN = {"on": "compile", "estimate": 1.02, "interval": [1.01, 1.03]}
-LAYERS = (Layer("compile", "d4", 1.33), Layer("larger", "stacked", 1.02))
+GAIN = {"on": "compile", "estimate": 1.02346, "interval": [1.01, 1.03]}
+LAYERS = (Layer("compile", "d4", 1.3333), Layer("larger", "stacked", 1.0235))
+
+OLDER = Layer("first", "d1", 1.1), Layer("compile", "d4", 1.2)
 
 
 def turn(services: Any, *kinds: str) -> None:
@@ -61,7 +63,7 @@ def decided(services: Any, verdict: str, action: str, **changes: Any) -> dict[st
     figures = decision_document(verdict, flag={"name": FLAG, "action": action})
     document = {
         **figures, "decision_id": "stacked", "candidate": "larger", "layer": GAIN,
-        "speedup": speedup(1.33 * 1.02), **changes,
+        "speedup": speedup(1.33333 * 1.02346), **changes,
     }  # fmt: skip
     services.store.put(key, to_json(document))
     return apply_flag({**EVENT, "decision_key": key}, services=services)
@@ -93,14 +95,30 @@ def test_a_flag_that_is_another_change_than_its_layers_make_today_carries_nothin
     assert latest_flag("bert-docs", services)[0].enabled
 
 
-def test_a_promoted_layer_is_on_with_all_below_it_and_says_what_each_gained(services: Any) -> None:
+@pytest.mark.parametrize(
+    ("lacks", "below", "layers"),
+    [
+        ({}, {}, LAYERS),
+        ({}, {"decision_id": None}, (replace(LAYERS[0], decision_id="stacked"), LAYERS[1])),
+        ({}, {"layers": [asdict(one) for one in OLDER]}, (*OLDER, LAYERS[1])),
+        ({"layer": None}, {}, ()),
+        ({"speedup": None}, {}, ()),
+    ],
+)
+def test_a_promoted_layer_is_on_with_all_below_it_and_says_what_each_gained(
+    lacks: dict[str, None], below: dict[str, Any], layers: Any, services: Any
+) -> None:
     planned(services)
+    stands_on = services.ledger.raw.items["bert-docs", "flag#00000002"]
+    stands_on["to"] = json.dumps({**json.loads(stands_on["to"]), **below})
 
-    assert {"changed": True, "enabled": True} == {
-        key: decided(services, "promote", "enable")[key] for key in ("changed", "enabled")
-    }
+    kept = {"changed": False, "enabled": True, "approval": None}
+    assert kept == decided(services, "stay_off", "disable")
+    assert {"changed": True, "enabled": True, "approval": None} == decided(
+        services, "promote", "enable", **lacks
+    )
     flag = parse_flag(services.flags.read(FLAG))
-    assert ("probation", "larger", LAYERS) == (flag.state, flag.candidate, flag.layers)
+    assert ("probation", "larger", layers) == (flag.state, flag.candidate, flag.layers)
     rate = CARRIED.training.learning_rate * 2
     both = {"compiler": "torch_compile", "batch_size": 64, "learning_rate": rate}
     assert both == flag.overrides
@@ -118,8 +136,8 @@ def test_what_was_tried_on_a_stack_that_has_gone_is_not_turned_on(
     turn(services, meanwhile)
     before = services.flags.read(FLAG)
 
-    assert {"changed": False, "enabled": on} == {
-        key: decided(services, "promote", "enable")[key] for key in ("changed", "enabled")
-    }
+    assert {"changed": False, "enabled": on, "approval": None} == decided(
+        services, "promote", "enable"
+    )
     assert before == services.flags.read(FLAG)
     assert f"because of {meanwhile}" == load(services, "flag")["held_by"]["reason"]

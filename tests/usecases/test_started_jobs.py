@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -61,8 +62,20 @@ def test_every_job_of_a_trial_is_seen_whichever_tries_were_refused(tries: dict[s
         assert expected == set(jobs_of_trial(OF, recorded, services))
 
 
+def test_of_a_recorded_run_no_other_tries_are_asked_for(
+    services: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr(services.jobs, "describe_all", asked.extend)
+    for run in ("s0", "q1a17"):
+        services.store.put(naming.request_key("bert-docs", TRIAL, run), b"{}")
+    jobs_of_trial(OF, TrialRecords((JobRecord(job("s0", 2), 1.0),)), services)
+
+    assert [job("s0", 2), *(job("q1a17", number) for number in range(MOST_RETRIES + 1))] == asked
+
+
 def failed(services: Any) -> TrialFailed:
-    abort_trial({**EVENT, "error": "States.Timeout", "cause": ""}, services=services)
+    abort_trial({**EVENT, "error": "X", "cause": "why"}, services=services)
     (record,) = services.ledger.history("bert-docs", f"trial#{TRIAL}#failed").failed
     assert isinstance(record, TrialFailed)
     return record
@@ -81,8 +94,10 @@ def test_a_failed_trial_costs_what_its_jobs_did_recorded_or_not(services: Any) -
     record = failed(services)
     usd = 3 * baseline + compiled * (2 * HOUR + 120) / HOUR
     assert record.spent_usd == pytest.approx(usd)
-    assert (job("q1b17", 0), speed["job"]) == record.jobs
-    assert (job("q1b17", 0),) == record.stopped_jobs
+    assert record == TrialFailed(
+        services.clock.seconds, TRIAL, EVENT["execution"], "X", "X: why",
+        (job("q1b17", 0),), (job("q1b17", 0), speed["job"]), record.spent_usd,
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -108,15 +123,33 @@ def test_what_no_record_prices_is_not_known_and_no_job_costs_nothing(
     assert job == bool(record.stopped_jobs)
 
 
-@pytest.mark.parametrize(("error", "answered"), [("Stopped", "Stopped"), ("", "TrialFailed")])
-@pytest.mark.parametrize("execution", [EVENT["execution"], "a copy"])
-def test_the_answer_of_a_clean_up_names_an_error(
-    services: Any, execution: str, error: str, answered: str
-) -> None:
-    acquire_lock(EVENT, services=services)
-    event = {**EVENT, "execution": execution, "error": error, "cause": "by hand"}
+OF_STEP_FUNCTIONS = {
+    "executionArn": EVENT["execution"], "status": "FAILED", "error": None, "cause": None,
+    "input": json.dumps({**EVENT, "execution": "none"}),
+}  # fmt: skip
+NO_REASON = "no reason was given"
 
-    assert answered == abort_trial(event, services=services)["error"]
+
+@pytest.mark.parametrize(
+    ("event", "error", "reason"),
+    [
+        ({**EVENT, "error": "Stopped", "cause": "by hand"}, "Stopped", "Stopped: by hand"),
+        (EVENT, "TrialFailed", NO_REASON),
+        ({"detail": OF_STEP_FUNCTIONS}, "FAILED", "FAILED"),
+        ({"detail": {**OF_STEP_FUNCTIONS, "error": "X", "cause": "why"}}, "X", "X: why"),
+    ],
+)
+@pytest.mark.parametrize("holder", [EVENT["execution"], "another"])
+def test_the_answer_of_a_clean_up_names_an_error_and_one_of_a_copy_records_none(
+    services: Any, holder: str, event: dict[str, Any], error: str, reason: str
+) -> None:
+    acquire_lock({**EVENT, "execution": holder}, services=services)
+
+    assert {"error": error, "reason": reason} == abort_trial(event, services=services)
+    failures = services.ledger.history("bert-docs", f"trial#{TRIAL}#failed").failed
+    own = EVENT["execution"] == holder
+    assert [(EVENT["execution"], reason)] * own == [(one.execution, one.reason) for one in failures]
+    assert (None if own else holder) == services.locks.holder("bert-docs")
 
 
 def test_of_a_production_run_the_next_try_and_lost_ones_before_are_asked_for() -> None:

@@ -29,7 +29,7 @@ def abort_trial(event: Mapping[str, Any], *, services: Services) -> dict[str, An
     call = dict(event)
     if "detail" in event:  # Step Functions' own
         detail = event["detail"]
-        call = json.loads(detail.get("input") or "{}") | {
+        call = json.loads(detail["input"]) | {
             "execution": detail["executionArn"],
             "error": detail.get("error") or detail["status"],
             "cause": detail.get("cause") or "",

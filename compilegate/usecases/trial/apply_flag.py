@@ -35,7 +35,8 @@ def record_decision(event: Mapping[str, Any], *, services: Services) -> dict[str
     """Append the decision to the workload's history; repeating it changes nothing."""
     trial, key = records.Trial.from_event(event), str(event["decision_key"])
     decision = records.load_decision(services.store, key)
-    evidence = records.find_record(services.store, trial, "evidence")
+    # A trial without evidence has started no job.
+    evidence = records.find_record(services.store, trial, "evidence") or {}
     record = TrialDecided(
         at=services.clock.now(),
         trial=trial.trial,
@@ -44,8 +45,7 @@ def record_decision(event: Mapping[str, Any], *, services: Services) -> dict[str
         verdict=decision.verdict,
         candidate=decision.candidate,
         judge_version=decision.judge_version,
-        # A trial without evidence has started no job.
-        spent_usd=map_optional(evidence, recorded_spend) or 0.0,
+        spent_usd=recorded_spend(evidence) or 0.0,
         reasons=decision.messages,
         spreads=_spreads(trial, decision, evidence, services),
     )
@@ -59,10 +59,10 @@ def record_decision(event: Mapping[str, Any], *, services: Services) -> dict[str
 
 
 def _spreads(
-    trial: records.Trial, decision: Decision, evidence: Mapping[str, Any] | None, services: Services
+    trial: records.Trial, decision: Decision, evidence: Mapping[str, Any], services: Services
 ) -> Measured | None:
     """What the trial has shown of spreads, None where its documents are not to be trusted."""
-    if evidence is None or decision.verdict is Verdict.INVALID:
+    if decision.verdict is Verdict.INVALID:
         return None
     try:
         machine = records.load_plan(services.store, trial).baseline.instance_type

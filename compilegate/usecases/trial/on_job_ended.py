@@ -61,13 +61,15 @@ def stop_runs(trial: Trial, runs: Collection[RunId], *, services: Services) -> N
             services.jobs.stop(job)
 
 
-def stopped_by_trial(job: str, trial: Trial, store: ObjectStore) -> bool:
-    """Whether it was the trial that stopped the job."""
+def with_own_stop(job: EndedJob, trial: Trial, store: ObjectStore) -> EndedJob:
+    """The job; of one that was stopped, whether it was the trial that stopped it."""
+    if not job.was_stopped:
+        return job
     try:
-        store.get(naming.stop_key(trial.workload, trial.trial, job))
+        store.get(naming.stop_key(trial.workload, trial.trial, job.job))
     except NotFoundError:
-        return False
-    return True
+        return job
+    return replace(job, stopped_by_trial=True)
 
 
 # Reads how the jobs of a trial ended: from SageMaker and what the jobs left.
@@ -80,17 +82,14 @@ def ended_job(
 ) -> EndedJob:
     """The job with all that is known of it; what it left is not read where it is ``recorded``."""
     job = job.with_description(services.jobs.describe(job.job))
-    if job.was_stopped:
-        own = stopped_by_trial(job.job, opened.trial, services.store)
-        job = replace(job, stopped_by_trial=own)
+    job = with_own_stop(job, opened.trial, services.store)
     if job.job in recorded:
         return job
     if job.run.group and (job.status != COMPLETED or controls_of(job.run, opened.plan.arms)):
         # Those that it was asked to measure, none where it was withdrawn.
         key = naming.request_key(opened.trial.workload, opened.trial.trial, job.run.text)
         request = json.loads(services.store.get(key))
-        is_withdrawn = naming.WITHDRAWN in request
-        asked = () if is_withdrawn else asked_arms(request["HyperParameters"])
+        asked = () if naming.WITHDRAWN in request else asked_arms(request["HyperParameters"])
         job = replace(job, asked_arms=asked)
     if job.status == COMPLETED or not (job.run.is_speed or job.is_lost):
         job = replace(job, output=_output(job, opened, services))
@@ -132,8 +131,7 @@ def on_job_ended(
     if event.get("status") != COMPLETED:
         job = EndedJob.failed(run, name, str(event.get("cause", "")))
         job = replace(job, waited=event.get("error") == RESOURCE_LIMIT_ERROR)
-    own = job.was_stopped and stopped_by_trial(name, trial, services.store)
-    job, lost = replace(job, stopped_by_trial=own), list[int]()
+    job, lost = with_own_stop(job, trial, services.store), list[int]()
     arms = load_plan(services.store, trial).arms if run.group else ()
     effect = round_effect(job, arms, jobs_in_round=len(runs))
     if effect is RoundEffect.STOP:
