@@ -238,22 +238,3 @@ def test_the_flag_names_the_bundle_that_the_candidates_latest_run_left(services:
     assert {
         "place": f"compile-cache/bert-docs/bundles/{digest}.json", "sha256": digest,
     } == json.loads(services.flags.read(FLAG))["compile_bundle"]  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("arm", "run"),
-    [
-        ("compile", None),
-        ("compile", saved("a", "restored")),
-        ("compile", {"state": "saved"}),
-        ("compile", {"state": "saved", "sha256": "../../other"}),
-        ("baseline", saved("a")),
-    ],
-)
-def test_a_flag_names_no_bundle_that_no_run_of_the_candidate_recorded(
-    services: Any, arm: str, run: Any
-) -> None:
-    left_bundle(services, run, arm=arm)
-    apply_flag(decide(services, "promote", "enable"), services=services)
-
-    assert "compile_bundle" not in json.loads(services.flags.read(FLAG))

@@ -102,34 +102,6 @@ def test_a_job_without_a_waiting_execution_is_stopped_and_paid_for_as_it_is_bill
     assert spent(services) == pytest.approx(rate(services) / 100)
 
 
-def test_rounds_are_bounded_by_the_number_of_candidates(services: Any) -> None:
-    first_round(services)
-    most = rounds.max_rounds(1)
-    last = call_judge(services, most - 1, [], asks_full_runs("compile 17"))
-    beyond = call_judge(services, most, [], asks_full_runs("compile 17"))
-
-    assert (20, ["continue", "inconclusive"]) == (most, [last["verdict"], beyond["verdict"]])
-    assert "too_many_rounds" == reason(services)
-
-
-def test_the_cap_holds_for_jobs_without_a_waiting_execution(services: Any) -> None:
-    first_round(services)
-    hours = load(services, "plan")["max_trial_usd"] / rate(services)
-    ended = second_try(services, "s0", "Completed", started=0.0, ended=hours * HOUR)
-
-    assert "inconclusive" == call_judge(services, 1, [ended], asks_speed())["verdict"]
-
-
-def test_a_job_whose_end_was_reported_and_that_still_trains_is_stopped(services: Any) -> None:
-    """The machine gave up on an answer that it could not read."""
-    first_round(services)
-    reported = outcome("q1b17", "Failed", reason="no answer", infrastructure=True)
-    services.jobs.add(reported["job"], "InProgress", started=float(services.clock.seconds))
-    call_judge(services, 2, [reported], asks_full_runs("compile 17"))
-
-    assert "Stopped" == services.jobs.describe(reported["job"])["TrainingJobStatus"]
-
-
 def test_jobs_of_the_round_just_asked_for_are_left_alone(services: Any) -> None:
     """A call that is repeated late must not stop what the first one's answer has started."""
     first_round(services)

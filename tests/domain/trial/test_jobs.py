@@ -216,6 +216,7 @@ def segments(*seconds: float, arm: str = "compile", block: int = 0) -> OutputRun
         (ended(FULL), "left no evidence of its run"),
         (ended(FULL, output=OutputRuns(full_run=full(8))), "with seed 9 and recorded 8"),
         (ended(FULL, output=OutputRuns(full_run=full(wall_seconds=0.001))), "its run took 0.001 s"),
+        (ended(FULL, output=OutputRuns(unreadable=InvalidEvidenceError("no zip"))), "no zip"),
         (ended(SPEED), "left no evidence of any block"),
         (ended(OWN_NODES, output=segments(0.1, arm="native-control", block=2)), "not its own"),
         (ended(SPEED, output=segments(4000.0), described=TRAINED), "its steps took 4,000 s"),
