@@ -172,13 +172,6 @@ def test_damaged_figures_keep_no_flag_on_and_turn_none_on(
 SKEW = 3600
 
 
-def test_a_trial_without_a_start_time_outranks_no_manual_override(services: Any) -> None:
-    change_flag("bert-docs", flag_change("human revert"), services=services)
-    services.clock.seconds += 3600
-
-    assert not apply_flag(decide(services, "promote", "enable"), services=services)["changed"]
-
-
 @pytest.mark.parametrize(("said", "changed"), [("before the trial", True), ("since", False)])
 def test_a_wrong_clock_does_not_change_which_decision_outranks(
     said: str, changed: bool, services: Any

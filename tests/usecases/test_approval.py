@@ -76,18 +76,19 @@ def applied(services: Any, event: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("approval", "action", "needed"),
-    [("none", "enable", False), ("required", "enable", True), ("required", "disable", False),
-     ("required", "keep", False)],
+    ("approval", "action", "code", "needed"),
+    [("none", "enable", "speedup_proven", False), ("none", "enable", SIGNAL, True),
+     ("required", "enable", "speedup_proven", True), ("required", "disable", SIGNAL, False),
+     ("required", "keep", SIGNAL, False)],
 )  # fmt: skip
-def test_only_a_promotion_of_a_workload_that_says_so_needs_approval(
-    approval: str, action: str, needed: bool, services: Any
+def test_a_promotion_of_a_workload_that_says_so_or_on_a_signal_alone_needs_approval(
+    approval: str, action: str, code: str, needed: bool, services: Any
 ) -> None:
     put_spec(services, change(SOUND, policy__approval=approval))
+    event = decided(services, "promote", action, code)
 
-    answer = record_decision(decided(services, "promote", action), services=services)
-
-    assert needed is answer["approval_needed"]
+    assert needed is record_decision(event, services=services)["approval_needed"]
+    assert (action == "enable" and not needed) is apply_flag(event, services=services)["enabled"]
 
 
 @pytest.mark.parametrize("broken", [False, True])
@@ -116,6 +117,8 @@ def test_a_question_is_put_with_owner_and_remarks_unless_the_spec_cannot_be_read
     assert message.to_answer() == ask_approval(event, services=services)
     assert broken is ("are against an uncompiled run" not in json.dumps(message.to_answer()))
     assert [request] == [one.asked for one in waiting_approvals(NAME, services.ledger)]
+    # The lock outlives the wait.
+    assert (EVENT["execution"], request.until + LOCK_SECONDS) == services.locks.held[NAME]
 
 
 def test_a_person_answers_the_newest_open_question_of_several(
@@ -133,24 +136,6 @@ def test_a_person_answers_the_newest_open_question_of_several(
         assert trial == question(NAME, services).trial
         assert trial == answer(services, approved=True).trial
     assert "abcd1235" == question(NAME, services).trial
-
-
-def test_a_signal_that_did_not_hold_asks_a_person_whatever_the_policy_says(services: Any) -> None:
-    put_spec(services, SOUND)
-    acquire_lock(EVENT, services=services)
-    event = decided(services, "promote", "enable", SIGNAL)
-
-    assert True is record_decision(event, services=services)["approval_needed"]
-    message = asked(services, event)["message"]
-    assert False is applied(services, event)["enabled"]
-    assert "what gap did" in message
-
-
-def test_the_lock_outlives_the_wait(services: Any, event: dict[str, Any]) -> None:
-    ask_approval(event, services=services)
-
-    _, until = services.locks.held[NAME]
-    assert services.clock.now() + WAIT_SECONDS + LOCK_SECONDS == until
 
 
 def test_silence_is_a_no_and_is_written_down(services: Any, event: dict[str, Any]) -> None:

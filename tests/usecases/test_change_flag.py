@@ -136,21 +136,17 @@ def test_a_change_made_while_a_repair_reads_the_parameter_is_not_undone_for_a_mo
     assert_sound(services)
 
 
-@pytest.mark.parametrize("raw", ["{", Flag(True, "permanent").to_json()])
-def test_a_parameter_that_nothing_proved_is_turned_off(raw: str, services: Any) -> None:
-    services.flags.write(FLAG, raw)
+@pytest.mark.parametrize(
+    ("raw", "repaired"),
+    [(None, False), (OFF.to_json(), False), ("{", True), (Flag(True, "permanent").to_json(), True)],
+)
+def test_a_parameter_that_nothing_proved_is_turned_off_and_one_that_is_off_left_as_it_is(
+    raw: Any, repaired: bool, services: Any
+) -> None:
+    services.flags.values[FLAG] = raw
 
-    assert repair_flag(WORKLOAD, services)
-    assert OFF.to_json() == services.flags.read(FLAG)
-
-
-@pytest.mark.parametrize("raw", [None, OFF.to_json()])
-def test_off_without_a_history_is_left_as_it_is(raw: str | None, services: Any) -> None:
-    if raw is not None:
-        services.flags.write(FLAG, raw)
-
-    assert not repair_flag(WORKLOAD, services)
-    assert raw == services.flags.read(FLAG)
+    assert repaired is repair_flag(WORKLOAD, services)
+    assert (OFF.to_json() if repaired else raw) == services.flags.read(FLAG)
 
 
 def test_a_flag_too_large_for_the_parameter_is_refused_before_it_is_written_down(

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from typing import Any
 
 from compilegate.domain import naming
-from compilegate.domain.argument_text import decoded_document
 from compilegate.domain.decision import (
     Decision,
     NextStep,
@@ -127,37 +125,31 @@ def put_output(services: Any, job: str, body: bytes) -> None:
 
 
 def quality_output(seed: int, metric: float = 0.91, *, wall: float = 60.0, **changed: Any) -> bytes:
-    steps = [{"step": n, "seconds": 0.03, "samples": 32, "loss": 3.0} for n in range(20)]
     summary = {
         "schema": 1, "finished": True, "seed": seed, "metrics": {"eval_accuracy": metric},
         "wall_seconds": wall, "compiler": {"applied": True, "compile_seconds": 1.0},
         "fingerprint": {"gpu": "g"}, "initial_loss": 3.0, **changed,
     }  # fmt: skip
-    lines = b"".join(json.dumps(step).encode() + b"\n" for step in steps)
-    return tarball({"evidence/summary.json": summary, "evidence/steps.jsonl": lines})
+    steps = steps_of(20, 0.03)
+    return tarball({"evidence/summary.json": summary, "evidence/steps.jsonl": steps})
 
 
-def speed_output(
-    blocks: range, *, speedup: float, arms: Sequence[str] = ("baseline", "compile")
-) -> bytes:
+def steps_of(count: int, seconds: float) -> bytes:
+    steps = [{"step": n, "seconds": seconds, "samples": 32, "loss": 3.0} for n in range(count)]
+    return b"".join(json.dumps(step).encode() + b"\n" for step in steps)
+
+
+def speed_output(block: int, arms: tuple[str, ...]) -> bytes:
     files: dict[str, Any] = {}
-    for block in blocks:
-        for arm in arms:
-            step = 0.03 if arm == "baseline" else 0.03 / speedup
-            wobble = 1 + 0.001 * block
-            lines = b"".join(
-                json.dumps(
-                    {"step": n, "seconds": step * wobble, "samples": 32, "loss": 3.0}
-                ).encode()
-                + b"\n"
-                for n in range(160)
-            )
-            files[f"evidence/block-{block}/{arm}/steps.jsonl"] = lines
-            files[f"evidence/block-{block}/{arm}/summary.json"] = {
-                "schema": 1, "finished": True, "seed": block, "full_run_steps": 2000,
-                "compiler": {"applied": True, "compile_seconds": 1.0 + 0.1 * block},
-                "fingerprint": {"gpu": "g"}, "initial_loss": 3.0,
-            }  # fmt: skip
+    for arm in arms:
+        step = 0.03 if arm == "baseline" else 0.02
+        wobble = 1 + 0.001 * block
+        files[f"evidence/block-{block}/{arm}/steps.jsonl"] = steps_of(160, step * wobble)
+        files[f"evidence/block-{block}/{arm}/summary.json"] = {
+            "schema": 1, "finished": True, "seed": block, "full_run_steps": 2000,
+            "compiler": {"applied": True, "compile_seconds": 1.0 + 0.1 * block},
+            "fingerprint": {"gpu": "g"}, "initial_loss": 3.0,
+        }  # fmt: skip
     return tarball(files)
 
 
@@ -172,17 +164,11 @@ def asked(services: Any, answer: dict[str, Any]) -> dict[str, dict[str, Any]]:
     return {r["run"]: json.loads(services.store.get(r["request_key"])) for r in answer["runs"]}
 
 
-def arms_of(request: dict[str, Any]) -> list[str]:
-    values = sorted(item for item in request["HyperParameters"].items() if item[0][:4] == "arm_")
-    return [decoded_document(json.loads(text))["name"] for _, text in values]
-
-
-def ended(services: Any, run: str, *arms: str, block: int = 0, hours: float = 1.0) -> Any:
+def ended(services: Any, run: str, *arms: str, block: int = 0) -> Any:
     """A speed job that completed with one block of these arms."""
     done = outcome(run)
-    body = speed_output(range(block, block + 1), speedup=1.5, arms=arms)
-    put_output(services, done["job"], body)
-    services.jobs.add(done["job"], "Completed", 1000.0, 1000.0 + hours * 3600)
+    put_output(services, done["job"], speed_output(block, arms))
+    services.jobs.add(done["job"], "Completed", 1000.0, 1000.0 + 3600)
     return done
 
 
