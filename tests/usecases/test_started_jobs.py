@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +15,7 @@ from compilegate.domain import naming
 from compilegate.domain.planning.rounds import MOST_RETRIES, THROTTLE_ATTEMPTS
 from compilegate.domain.production.history import WorkloadHistory
 from compilegate.domain.records.production import BegunRun, CapacityWait, ProductionRun
-from compilegate.domain.records.trials import TrialFailed
+from compilegate.domain.records.trials import ApprovalRequested, TrialFailed
 from compilegate.domain.trial.evidence import JobRecord, TrialRecords
 from compilegate.usecases.records import Trial
 from compilegate.usecases.started_jobs import jobs_of_trial, names_of_run
@@ -150,6 +151,29 @@ def test_the_answer_of_a_clean_up_names_an_error_and_one_of_a_copy_records_none(
     own = EVENT["execution"] == holder
     assert [(EVENT["execution"], reason)] * own == [(one.execution, one.reason) for one in failures]
     assert (None if own else holder) == services.locks.holder("bert-docs")
+
+
+@pytest.mark.parametrize("meanwhile", [False, True])
+def test_nothing_waits_for_a_trial_any_more_whose_jobs_cannot_be_read_or_that_asked_meanwhile(
+    services: Any, monkeypatch: pytest.MonkeyPatch, *, meanwhile: bool
+) -> None:
+    def ask(*_: Any) -> None:
+        services.ledger.append("bert-docs", ApprovalRequested(1, 2, TRIAL))
+
+    def broken(*_: Any) -> None:
+        raise ConnectionError
+
+    acquire_lock(EVENT, services=services)
+    if meanwhile:
+        monkeypatch.setattr(services.locks, "release", ask)
+    else:
+        ask()
+        monkeypatch.setattr(services.jobs, "describe_all", broken)
+    with suppress(ConnectionError):
+        abort_trial(EVENT, services=services)
+
+    (approval,) = services.ledger.history("bert-docs", "approval#").approvals
+    assert ("evaluate", False) == (approval.answer.by, approval.answer.approved)
 
 
 def test_of_a_production_run_the_next_try_and_lost_ones_before_are_asked_for() -> None:
