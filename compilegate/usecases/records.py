@@ -318,7 +318,7 @@ def at_once(
         return list(pool.map(read, names))
 
 
-def try_each(entries: Iterable[tuple[str, Entry]], act: Callable[[Entry], bool]) -> int:
+def try_each(entries: Iterable[tuple[str, Entry]], act: Callable[[Entry], bool | None]) -> int:
     """``act`` on every entry; returns on how many it did something.
 
     What is logged of one that fails is given with it. Raises the last failure once all were tried.
@@ -326,7 +326,7 @@ def try_each(entries: Iterable[tuple[str, Entry]], act: Callable[[Entry], bool])
     done, failure = 0, None
     for words, entry in entries:
         try:
-            done += act(entry)
+            done += bool(act(entry))
         except Exception as error:
             logger.exception(words)
             failure = error

@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compilegate.domain import naming
-from compilegate.domain.fleet.row import Row
+from compilegate.domain.fleet.row import DayOfRuns, Row
 from compilegate.domain.production.attempts import RUN_SECONDS
 from compilegate.domain.production.recorded_run import LOOK_BACK_SECONDS
 from compilegate.domain.production.summaries import DayFigures, day_of
-from compilegate.domain.records.production import BegunRun
+from compilegate.domain.records.production import BegunRun, ProductionRun
 from compilegate.usecases.fleet.project import SOUND, RowRepair, fold_workload
 from compilegate.usecases.operations.sweep import Look, day_by_ledger, look_at, sweep
 from tests.domain.fleet.ledgers import ledgers
@@ -103,6 +103,70 @@ def test_runs_are_read_as_far_back_as_one_may_have_left_a_job(
     found = look(of)
     assert [run] * is_read == [one.run for one in found.runs]
     assert [run] * is_read == [one.of.run for one in found.suspects]  # type: ignore[union-attr]
+
+
+class Rows:
+    """One row, and what was done with it."""
+
+    def __init__(self, row: Row | None, outcome: str) -> None:
+        self.row = lambda _: row
+        self.check = lambda *_: outcome
+
+
+FIRST = (NOW - DAY) // DAY
+
+
+def run_of(of: Any, began: int, ended: int) -> None:
+    """A run of the baseline that may have waited for weeks."""
+    run = naming.trial_id(1000 * began)
+    write(of, "w", ProductionRun(run, f"j{run}", "baseline", began, ended, {"finished": True}, True,
+                                 "flag", at=ended))  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("outcome", "days", "runs"),
+    [
+        (SOUND, {FIRST: 1, FIRST + 1: 1}, 1),
+        (SOUND, {FIRST - 1: 9, FIRST: 2}, 1),
+        (SOUND, {FIRST: 1, FIRST + 1: 2}, 2),
+        ("repaired", {FIRST: 1, FIRST + 1: 1}, 2),
+        (SOUND, None, 2),
+    ],
+)
+def test_a_row_that_has_no_more_runs_than_were_read_saves_reading_a_month(
+    outcome: str, days: Any, runs: int
+) -> None:
+    """Of the runs one ended as the row's first day began, one began long ago and ended today."""
+    of: Any = services()
+    of.clock.seconds = NOW
+    run_of(of, FIRST * DAY - 3600, FIRST * DAY)
+    run_of(of, FIRST * DAY - 7200, FIRST * DAY - 1)
+    run_of(of, NOW - 7200, NOW - 3600)
+    run_of(of, NOW - 20 * DAY, NOW - 60)
+    counted = days and tuple(DayOfRuns(day, many, 0) for day, many in days.items())
+    rows: Any = Rows(Row("w", days=counted) if counted else None, outcome)
+    found = look_at("w", None, rows, of)
+
+    assert found.row == outcome
+    assert found.day is not None
+    assert runs == found.day.production_runs
+
+
+@pytest.mark.parametrize(("seconds", "saved"), [(0, 3.0), (-1, 0.0)])
+def test_what_a_run_of_the_day_saved_is_by_the_baselines_of_the_months_before(
+    seconds: int, saved: float
+) -> None:
+    of: Any = services()
+    of.clock.seconds = NOW
+    for days, arm, usd in ((25, "baseline", 10.0), (22, "compile", 7.0), (20, "baseline", 10.0)):
+        ran(of, "w", NOW - days * DAY, arm, usd=usd)
+    ran(of, "w", NOW - DAY + seconds, "compile", usd=7.0)
+    ran(of, "w", NOW - 60, "baseline", finished=False)
+    rows: Any = Rows(Row("w", days=(DayOfRuns(FIRST, 1, 0), DayOfRuns(FIRST + 1, 1, 0))), SOUND)
+    found = look_at("w", None, rows, of)
+
+    assert found.day is not None
+    assert saved == found.day.saved_usd
 
 
 def test_what_may_still_change_is_measured_after_the_sweep_and_what_fails_is_kept() -> None:

@@ -207,6 +207,7 @@ def test_a_permanent_speed_up_that_is_lost_is_reported_once_with_the_price_of_a_
         (KEEP, True, "sound", ("compile", "flag"), 0),
         ({}, False, "gone", ("compile", "flag"), 1),
         ({}, False, "damaged", ("compile", "flag"), 1),
+        ({}, False, "of other arms", ("compile", "flag"), 1),
     ],
 )
 def test_a_run_trains_the_baseline_where_its_job_is_seen_to_be_another(
@@ -222,6 +223,8 @@ def test_a_run_trains_the_baseline_where_its_job_is_seen_to_be_another(
     if plan == "damaged":
         arms = json.loads(services.store.get(PLAN))["arms"]
         edit(services, PLAN, arms=[{**arm, "hyperparameters": ["x"]} for arm in arms])
+    if plan == "of other arms":
+        edit(services, PLAN, arms=json.loads(services.store.get(PLAN))["arms"][:1])
     event = {"workload": WORKLOAD, "execution": "e", "started": "2026-11-01T00:00:00Z"}
     answer = begin_run(event, services=services)
 

@@ -13,11 +13,15 @@ import pytest
 
 from compilegate.domain import arithmetic, naming
 from compilegate.domain.production.orphans import ExecutionEnd
+from compilegate.domain.production.summaries import DayFigures
+from compilegate.domain.records.ledger import Swept
 from compilegate.domain.records.production import BegunRun
 from compilegate.domain.records.trials import TrialFailed, TrialStarted
 from compilegate.ports import Ledger
+from compilegate.report.notifications.production import swept as message_of
 from compilegate.usecases.fleet.project import fold_workload
-from compilegate.usecases.operations.sweep import measure_day, sweep
+from compilegate.usecases.operations import sweep as sweeping
+from compilegate.usecases.operations.sweep import Look, daily, measure_day, sweep
 from compilegate.usecases.records import Trial, save_record
 from compilegate.usecases.trial.abort_trial import abort_trial
 from tests.fakes import MemoryLedger, MemoryTopic, services, start_job
@@ -110,15 +114,15 @@ def cloud() -> Cloud:
 
 
 def test_jobs_without_a_waiting_execution_are_stopped_recorded_and_reported(cloud: Cloud) -> None:
-    job = cloud.job(TRIAL, owner="ml")
+    jobs = (cloud.job(TRIAL), cloud.job(TRIAL, owner="ml"))
+    cloud.lock(TRIAL)
     cloud.ended(TRIAL, "TIMED_OUT")
 
-    assert {"stopped_jobs": 1, "released_locks": 0, "recorded_runs": 0} == cloud.sweep()
-    assert "Stopped" == cloud.status(job)
-    assert [job] == cloud.entries()["swept"]["stopped_jobs"]
-    (message,) = cloud.topic.sent
-    assert ("failed", "w", "ml") == (message.kind, message.workload, message.owner)
-    assert [job] == message.figures["stopped_jobs"]
+    assert {"stopped_jobs": 2, "released_locks": 1, "recorded_runs": 0} == cloud.sweep()
+    assert ["Stopped"] * 2 == [cloud.status(job) for job in jobs]
+    left: Any = {"stopped_jobs": jobs, "released_locks_of": (TRIAL,)}
+    assert Swept(cloud.now, **left).to_entry() == cloud.entries()["swept"]
+    assert [message_of("w", **left, owner="ml", stage="dev")] == cloud.topic.sent
     failed = cloud.entries()["failed"]  # the clean-up that was lost is made up for
     assert (TRIAL, "TIMED_OUT") == (failed["execution"], failed["error"])
 
@@ -197,15 +201,41 @@ def test_a_run_may_have_begun_long_before_its_execution_left_a_job(
     assert {"stopped_jobs": 0, "released_locks": 0, "recorded_runs": 0} == cloud.sweep()
 
 
-@pytest.mark.parametrize(("seconds", "recorded"), [(0, 1), (1, 0)])
+@pytest.mark.parametrize(("event", "swept"), [({}, 0), ({"grace_seconds": 0}, 1)])
+def test_what_ended_just_now_is_left_to_its_event_unless_asked_otherwise(
+    cloud: Cloud, monkeypatch: pytest.MonkeyPatch, event: dict[str, Any], swept: int
+) -> None:
+    """Executions are asked for four at a time, each once."""
+    at_once, asked = sweeping.at_once, list[tuple[int, list[str]]]()
+
+    def listed(read: Any, names: Any, *, most: int = 32) -> list[Any]:
+        asked.append((most, [*names]))
+        return at_once(read, names, most=most)
+
+    monkeypatch.setattr(sweeping, "at_once", listed)
+    cloud.job(TRIAL, hours=0)
+    cloud.job(RUN, "production", hours=0)
+    cloud.lock(TRIAL)
+    for execution in (TRIAL, RUN):
+        cloud.ended(execution, "ABORTED")
+        cloud.ends[execution] = replace(cloud.ends[execution], at=cloud.now)
+
+    counts = {"stopped_jobs": 2 * swept, "released_locks": swept, "recorded_runs": swept}
+    assert counts == cloud.sweep(**event)
+    assert bool(swept) is ("failed" in cloud.entries())
+    assert [(32, ["w"]), (4, [TRIAL, RUN, TRIAL])] == asked
+
+
+@pytest.mark.parametrize(
+    ("status", "seconds", "recorded"), [("ABORTED", 0, 1), ("ABORTED", 1, 0), ("SUCCEEDED", 0, 0)]
+)
 def test_an_end_is_recorded_for_as_long_as_its_event_is_kept(
-    cloud: Cloud, seconds: int, recorded: int
+    cloud: Cloud, status: str, seconds: int, recorded: int
 ) -> None:
     run = f"{RUN[:-8]}{naming.trial_id((NOW - 20 * DAY) * 1000)}"
     cloud.job(run, "production", hours=24 * 20)
-    cloud.ended(run, "ABORTED")
-    at = cloud.now - 14 * DAY - seconds
-    cloud.ends[run] = ExecutionEnd("ABORTED", at, cloud.ends[run].detail)
+    cloud.ended(run, status)
+    cloud.ends[run] = replace(cloud.ends[run], at=cloud.now - 14 * DAY - seconds)
 
     assert recorded == cloud.sweep()["recorded_runs"]
 
@@ -225,17 +255,24 @@ class Unwritten(MemoryLedger):
 
 @pytest.mark.parametrize(
     ("recorded", "hours", "status"),
-    [(False, 24, "Stopped"), (False, 169, "InProgress"), (True, 24, "InProgress")],
-    ids=["that the judge has not seen", "a week ago", "that has ended as far as the judge saw"],
-)
+    [
+        (False, 24, "Stopped"), (False, 169, "InProgress"), (True, 24, "InProgress"),
+        (None, 24, "Stopped"),
+    ],
+    ids=[
+        "that the judge has not seen", "a week ago", "that has ended as far as the judge saw",
+        "unless its evidence cannot be read",
+    ],
+)  # fmt: skip
 def test_a_decided_trial_may_have_left_a_job(
-    cloud: Cloud, recorded: bool, hours: int, status: str
+    cloud: Cloud, recorded: bool | None, hours: int, status: str
 ) -> None:
     job = cloud.job(TRIAL, hours=200)
     write(cloud.services, "w", decided("0mabc123", NOW - hours * HOURS))
     arms = [{"name": "baseline", "runs": [{"job": job}]}] if recorded else []
     trial = Trial("w", "0mabc123", "")
-    evidence = {"plan": {"usd_by_job": {job: 1.0}}, "arms": arms}
+    evidence: Any = {"plan": {"usd_by_job": {job: 1.0}}, "arms": arms}
+    evidence = [] if recorded is None else evidence
     save_record(cloud.services.store, trial, "evidence", evidence)
     cloud.ended(TRIAL, "SUCCEEDED")
     cloud.sweep()
@@ -364,6 +401,41 @@ def test_each_figure_of_the_day_is_a_metric_of_its_own(caplog: Any) -> None:
         arithmetic.FLAGS_ON: 1,
     } == {item["Name"]: getattr(record, item["Name"])
           for item in record._aws["CloudWatchMetrics"][0]["Metrics"]}  # fmt: skip
+
+
+def test_what_the_sweep_has_seen_of_a_day_is_not_read_again(measured: Any) -> None:
+    looks = [Look("one", day=DayFigures(production_runs=7)), Look("two", day=None)]
+
+    assert 7 + 1 == measure_day(services=measured, looks=looks).production_runs
+
+
+class Logs:
+    """Training jobs' logs; how often their retention was limited."""
+
+    limited = 0
+
+    def limit_retention(self) -> bool:
+        self.limited += 1
+        return True
+
+
+def test_the_daily_pass_sweeps_repairs_rows_measures_and_limits_logs(
+    cloud: Cloud, caplog: Any
+) -> None:
+    """All but the sweep also where the sweep fails."""
+    logs, around = Logs(), {"services": cloud.services, "topic": cloud.topic}
+    cloud.job(TRIAL)
+    with caplog.at_level(logging.INFO):
+        answer = daily({}, **around, training_logs=logs)
+    rows = {"rows_built": 1, "rows_repaired": 0, "rows_newer": 0, "rows_waiting": 0}
+    assert {"stopped_jobs": 0, "released_locks": 0, "recorded_runs": 0, **rows} == answer
+
+    cloud.ended(TRIAL, "ABORTED")
+    cloud.services.jobs.stop = None  # type: ignore[method-assign,assignment]
+    with caplog.at_level(logging.INFO), pytest.raises(TypeError):
+        daily({}, **around, training_logs=logs)
+    assert 2 == logs.limited
+    assert 2 == len([one for one in written(caplog) if hasattr(one, arithmetic.PRODUCTION_RUNS)])
 
 
 def test_a_workload_that_cannot_be_read_does_not_hide_the_others(

@@ -98,6 +98,8 @@ def test_every_owner_gets_their_own_and_never_those_of_others(cloud: Any) -> Non
     owners = [one.attributes().get("owner", {}).get("StringValue") for one in topic.sent]
     assert [None, "ads", "ml"] == owners
     assert ["c", "b", "a"] == [one.figures["active"][0]["workload"] for one in topic.sent]
+    asked = [one for owner in ("ads", "nobody") for one in digests(cloud, owner=owner)]
+    assert [("ads", False), ("nobody", True)] == [(d.notification.owner, d.quiet) for d in asked]
 
 
 def test_a_week_without_anything_is_not_sent_but_shown(cloud: Any) -> None:

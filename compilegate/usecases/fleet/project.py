@@ -260,7 +260,7 @@ class RowRepair:
         return BUILT if is_new else REPAIRED
 
 
-def measure_repairs(outcomes: Iterable[str], services: Services) -> dict[str, int]:
+def measure_repairs(outcomes: Iterable[str | None], services: Services) -> dict[str, int]:
     """Write how many rows the pass built and repaired as metrics; returns all counts."""
     done = [*outcomes]
     counts = {one: done.count(one) for one in (BUILT, REPAIRED, NEWER, WAITING)}

@@ -125,7 +125,7 @@ def _has_whole_day(runs: Sequence[ProductionRun], row: Row | None, since: float)
     if row is None:
         return False
     first = since // DAY_SECONDS
-    ended = sum(run.ended_at // DAY_SECONDS >= first for run in runs)
+    ended = sum(run.ended_at >= first * DAY_SECONDS for run in runs)
     return ended == sum(one.runs for one in row.days if one.day >= first)
 
 
@@ -230,7 +230,7 @@ def daily(
     around = look_around(services)
     looks = around[1]
     try:
-        repaired = measure_repairs((look.row for look in looks if look.row), services)
+        repaired = measure_repairs((look.row for look in looks), services)
         return {**sweep(event, services=services, topic=topic, around=around), **repaired}
     finally:
         try:
@@ -314,7 +314,7 @@ def _left(
     return jobs, unread
 
 
-def _fail(failure: Exception) -> bool:
+def _fail(failure: Exception) -> None:
     raise failure
 
 
@@ -324,7 +324,7 @@ def _clean_up(
     ends: Mapping[str, orphans.ExecutionEnd],
     services: Services,
     topic: Topic,
-) -> bool:
+) -> None:
     of_jobs = [job.execution for job in left.jobs]
     for execution in dict.fromkeys([*left.locks, *of_jobs]):
         clean_up_after(execution, ends[execution], services=services)
@@ -346,7 +346,6 @@ def _clean_up(
         stage=services.settings.stage,
     )
     topic.publish(message)
-    return True
 
 
 def _record_lost_runs(
@@ -376,7 +375,7 @@ def _record_lost_runs(
 
 def _end_lost_trials(
     looks: Iterable[Look], services: Services, grace_seconds: float, end_of: EndOf
-) -> int:
+) -> None:
     """End trials that have begun and have no end, though their execution has ended badly.
 
     The event of its end was lost, or the clean-up failed each time. No lock and no job need be
@@ -389,15 +388,13 @@ def _end_lost_trials(
         for one in look.trials
     )
 
-    def end_trial(started: TrialStarted) -> bool:
+    def end_trial(started: TrialStarted) -> None:
         end = end_of(started.execution)
         lost = orphans.lacks_clean_up(started.execution, end, services.settings.stage)
         if lost and orphans.is_over(end, services.clock.now(), grace_seconds):
             abort_trial({"detail": end.detail}, services=services)
-            return True
-        return False
 
-    return try_each(without_end, end_trial)
+    try_each(without_end, end_trial)
 
 
 def measure_day(*, services: Services, looks: Iterable[Look] = ()) -> DayFigures:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
+from compilegate.domain import naming
 from compilegate.domain.claims import Notification, stated_usd_per_run
 from compilegate.domain.errors import NotFoundError
 from compilegate.domain.fleet.row import Row
@@ -170,16 +171,14 @@ def _expected(
     turned_on = promotions(history.flags)
     if not turned_on:
         return None
-    trials = {str(one.trial): records.Trial(name, str(one.trial), spec_key) for one in turned_on}
     probation_runs = None
     try:
-        latest = trials[str(turned_on[-1].trial)]
-        probation_runs = records.load_spec(store, latest).workload.policy.probation_runs
+        probation_runs = records.spec_at(store, spec_key, of=name).workload.policy.probation_runs
     except (NotFoundError, *records.UNREADABLE):
         pass
     decisions = {
-        trial: records.find_decision(store, one.record_key("decision"))
-        for trial, one in trials.items()
+        trial: records.find_decision(store, naming.record_key(name, trial, "decision"))
+        for trial in {str(one.trial) for one in turned_on}
     }
     usd = {trial: stated_usd_per_run(one) if one else None for trial, one in decisions.items()}
     return ExpectedSavings(usd, probation_runs)

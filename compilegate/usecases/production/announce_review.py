@@ -53,8 +53,8 @@ def history_page(workload: str, services: Services) -> HistoryReport:
         )
     promotion, trained, decision = latest_promotion(history.flags), None, None
     if promotion is not None:  # what other trials decided the ledger says in a line
-        keys = [one.decision_key for one in history.decided if one.trial == promotion.trial]
-        decision = records.find_decision(store, keys[-1]) if keys else None
+        key = {one.trial: one.decision_key for one in history.decided}.get(str(promotion.trial))
+        decision = map_optional(key, partial(records.find_decision, store))
     try:
         spec = records.find_json(store, load_registration(store, workload).spec_key)
         trained = (spec or {}).get("workload")
@@ -115,10 +115,11 @@ def announce_review(
         workload, stage, review, change.flag, held_by=change.held_by,
         superseded_by=change.superseded_by, overrode=change.overrode,
     )  # fmt: skip
-    lines, more_links = [*paragraphs(news, report, price)], []
+    lines, more_links = [*paragraphs(news, report, price)], list[str]()
     try:
-        more_links = [write_history(workload, services)]
-        lines.append(f"The whole history: {more_links[0]}")
+        page = write_history(workload, services)
+        lines.append(f"The whole history: {page}")
+        more_links.append(page)
         if change.changed:
             reports.rewrite_reports(workload, flag_versions(workload, services), services)
     except Exception:  # a failure to write it must not hold up the message

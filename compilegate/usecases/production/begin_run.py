@@ -12,7 +12,7 @@ from typing import Any
 from compilegate.domain import naming
 from compilegate.domain.arithmetic import FLAG_PROBLEMS
 from compilegate.domain.codec import read, write
-from compilegate.domain.errors import CompilegateError, InvalidInputError, NotFoundError
+from compilegate.domain.errors import InvalidInputError, NotFoundError
 from compilegate.domain.followers import STALE
 from compilegate.domain.production import begin
 from compilegate.domain.production.attempts import Attempt
@@ -94,7 +94,7 @@ def _read(
             )
             measured = records.spec_at(services.store, plan.spec_key)
             proven = planned(plan.arm(promotion.candidate), measured.job)
-        except (CompilegateError, KeyError, TypeError, ValueError):
+        except Exception:
             # The review reports it after the run; it is never a reason not to train.
             message = "what %s trains was not compared with what was proven"
             logger.exception(message, start.workload)

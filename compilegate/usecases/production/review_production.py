@@ -19,6 +19,7 @@ from compilegate.domain.decision import JUDGE_VERSION, Decision
 from compilegate.domain.errors import InvalidInputError, NotFoundError
 from compilegate.domain.flag_change import REVERT, TRAIN
 from compilegate.domain.judging.probation import Judge, judge_production
+from compilegate.domain.optional import map_optional
 from compilegate.domain.production.attempts import RUN_SECONDS, longest_run_seconds
 from compilegate.domain.production.fingerprint import planned, registered_fingerprint
 from compilegate.domain.production.history import Promotion, WorkloadHistory, standing_promotion
@@ -131,8 +132,8 @@ def _decision(
     promotion: Promotion, history: WorkloadHistory, store: ObjectStore
 ) -> Decision | None:
     """What its trial decided about the candidate."""
-    keys = [one.decision_key for one in history.decided if one.trial == promotion.trial]
-    decision = records.find_decision(store, keys[-1]) if keys else None
+    key = {one.trial: one.decision_key for one in history.decided}.get(promotion.trial)
+    decision = map_optional(key, partial(records.find_decision, store))
     return decision if decision and decision.candidate == promotion.candidate else None
 
 

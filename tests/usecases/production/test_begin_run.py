@@ -12,20 +12,28 @@ from compilegate.domain.arithmetic import FLAG_PROBLEMS
 from compilegate.domain.codec import write
 from compilegate.domain.errors import InvalidInputError, NotFoundError
 from compilegate.domain.flag import Flag
+from compilegate.domain.production.attempts import Attempt
+from compilegate.domain.production.job import RunJobs
 from compilegate.domain.production.registration import Registration
+from compilegate.usecases.production.begin_run import check_trainable
 from compilegate.usecases.records import to_json
 from tests.domain.workload_builder import SOUND, change
 from tests.usecases.production.runs import FLAG, NAME, ON, Production
 
+DAY_ONE = 1_793_498_400  # 2026-11-01T02:00:00Z
+
 
 @pytest.fixture
 def production():
-    return Production()
+    return Production(change(SOUND, owner="ada"))
 
 
-def counted(caplog):
+def counted(production, caplog):
     """Problems that became a metric, by their kind."""
-    return [record.problem for record in caplog.records if hasattr(record, FLAG_PROBLEMS)]
+    counts = [record for record in caplog.records if hasattr(record, FLAG_PROBLEMS)]
+    (begun,) = production.entries("run_begun")
+    assert [(NAME, begun["run"])] * len(counts) == [(one.workload, one.run) for one in counts]
+    return [record.problem for record in counts]
 
 
 OFF, REVERTED = Flag(False, "off"), Flag(False, "reverted")
@@ -60,7 +68,7 @@ def test_a_flag_that_cannot_be_read_is_the_baseline_and_says_why(production, cap
     answer = production.begin()
 
     assert ("baseline", "unreadable") == (answer["arm"], answer["why"])
-    assert ["unreadable"] == counted(caplog)
+    assert ["unreadable"] == counted(production, caplog)
     assert "rate exceeded" in production.entries("run_begun")[0]["flag_explanation"]
 
 
@@ -101,10 +109,63 @@ def test_an_override_that_does_not_fit_any_more_is_the_baseline(production, capl
     answer = production.begin()
 
     assert ("baseline", "unfit") == (answer["arm"], answer["why"])
-    assert ["unfit"] == counted(caplog)
+    assert ["unfit"] == counted(production, caplog)
     (entry,) = production.entries("run_begun")
     assert ({}, None, False) == (entry["overrides"], entry["canary"], entry["confirm"])
     assert str(next(iter(overrides.values()))) in entry["flag_explanation"]
+
+
+@pytest.mark.parametrize(
+    ("flag", "why", "warnings"),
+    [
+        (OFF, "scheduled", 0),
+        (Flag(False, "stale", "compile"), "stale", 0),
+        (dataclasses.replace(ON, overrides={"image": "bad image"}), "unfit", 1),
+    ],
+)
+@pytest.mark.parametrize("is_first", [True, False])
+def test_only_a_flag_that_was_not_followed_is_warned_of_by_the_execution_that_begins_the_run(
+    production, caplog, *, flag, why, warnings, is_first
+):
+    production.promote(flag)
+    ledger = production.services.ledger.raw
+    if not is_first:
+        put = ledger.put_once
+        ledger.put_once = lambda name, key, entry: put(name, key, {**entry, "execution": "faster"})
+    answer = production.begin()
+
+    assert {
+        "duplicate": not is_first, "run": naming.trial_id(1000 * DAY_ONE), "arm": "baseline",
+        "why": why, "attempt": write(Attempt()), "owner": "ada",
+    } == answer  # fmt: skip
+    assert warnings * is_first == sum(one.levelname == "WARNING" for one in caplog.records)
+    assert answer == {**production.begin(), "duplicate": not is_first}
+
+
+@pytest.mark.parametrize(
+    ("fix", "said"),
+    [("take another", "take another"), ("", "see what would fit with `compilegate check` and the "
+      "workload file")],
+)  # fmt: skip
+def test_what_could_not_be_trained_is_refused_before_it_is_registered(
+    production, monkeypatch, fix, said
+):
+    spec = {"workload": SOUND.to_dict(), "source_key": naming.source_key(NAME, "s1")}
+    before = dict(production.services.store.objects)
+    check_trainable(spec, production.services)
+    error = InvalidInputError("is gone", field="image", value="v", fix=fix)
+
+    def refuse(*_):
+        raise error
+
+    monkeypatch.setattr(RunJobs, "request", refuse)
+    with pytest.raises(InvalidInputError) as refused:
+        check_trainable(spec, production.services)
+    shown = refused.value
+    assert ("could not be trained: is gone", "image", "v", said) == (
+        shown.problem, shown.field, shown.value, shown.fix,
+    )  # fmt: skip
+    assert before == production.services.store.objects
 
 
 def test_a_workload_that_is_not_registered_or_retired_is_not_trained(production):

@@ -57,6 +57,14 @@ def test_a_job_is_recorded_once_or_goes_on(production, *, job, status, answer, l
     assert len(runs) == len(production.runs())
 
 
+def test_a_twin_that_has_ended_is_recorded_beside_the_job_that_goes_on(production):
+    production.ends("InProgress")
+    twin = f"{production.job[:-1]}1"
+    production.services.jobs.add(twin, "Stopped", 0.0, 60.0)
+
+    assert {"recorded": [twin], "going_on": [production.job]} == ended(production)
+
+
 def test_jobs_of_a_workload_whose_name_ends_like_the_runs_id_are_left_alone(production):
     """Their names begin like those of the run's own."""
     prefix = production.job.removesuffix("p0-r0")

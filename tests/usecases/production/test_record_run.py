@@ -48,6 +48,7 @@ def promoted():
 def test_the_request_is_a_trials_full_run_and_says_whose_it_is():
     production = begun(change(SOUND, owner="ml-platform", tags={"cost-centre": "4711"}))
     request = production.build()
+    assert [NAME] == production.services.roles.made
     sent = {key: json.loads(value) for key, value in request["HyperParameters"].items()}
 
     assert [] == list(problems(request, read("create_training_job")))
@@ -120,16 +121,15 @@ def test_one_that_still_trains_after_its_time_is_stopped_and_recorded(promoted):
 
 
 def test_a_twin_of_a_job_that_was_asked_for_again_is_stopped(promoted):
-    request = promoted.build()
-    duplicate, job = (f"{request['TrainingJobName']}-r{retry}" for retry in (0, 1))
+    request, jobs, stopped = promoted.build(), promoted.services.jobs, []
+    ended, duplicate, job = (f"{request['TrainingJobName']}-r{retry}" for retry in range(3))
     promoted.describe(job, "Completed", output=summary_tar(), request=request)
-    promoted.services.jobs.add(duplicate, "InProgress", 0.0)
+    jobs.add(ended, "Failed", 0.0)
+    jobs.add(duplicate, "InProgress", 0.0)
+    jobs.stop = stopped.append
     promoted.record(job=job)
 
-    described = promoted.services.jobs.descriptions
-    assert ["Stopped", "Completed"] == [
-        described[one]["TrainingJobStatus"] for one in (duplicate, job)
-    ]
+    assert [duplicate] == stopped
 
 
 def test_a_step_that_dies_between_the_ledger_and_the_trial_is_made_good_by_repeating_it(
