@@ -116,11 +116,10 @@ class Rows:
 FIRST = (NOW - DAY) // DAY
 
 
-def run_of(of: Any, began: int, ended: int) -> None:
-    """A run of the baseline that may have waited for weeks."""
-    run = naming.trial_id(1000 * began)
-    write(of, "w", ProductionRun(run, f"j{run}", "baseline", began, ended, {"finished": True}, True,
-                                 "flag", at=ended))  # fmt: skip
+def run_of(of: Any, began: int, ended: int, arm: str = "baseline") -> None:
+    """A run that may have waited for weeks."""
+    run, result = naming.trial_id(1000 * began), {"finished": True}
+    write(of, "w", ProductionRun(run, "j", arm, began, ended, result, True, "flag", at=ended))
 
 
 @pytest.mark.parametrize(
@@ -140,7 +139,7 @@ def test_a_row_that_has_no_more_runs_than_were_read_saves_reading_a_month(
     of: Any = services()
     of.clock.seconds = NOW
     run_of(of, FIRST * DAY - 3600, FIRST * DAY)
-    run_of(of, FIRST * DAY - 7200, FIRST * DAY - 1)
+    run_of(of, FIRST * DAY - 7200, FIRST * DAY - 1, "compile")
     run_of(of, NOW - 7200, NOW - 3600)
     run_of(of, NOW - 20 * DAY, NOW - 60)
     counted = days and tuple(DayOfRuns(day, many, 0) for day, many in days.items())

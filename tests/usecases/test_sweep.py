@@ -127,27 +127,42 @@ def test_jobs_without_a_waiting_execution_are_stopped_recorded_and_reported(clou
     assert (TRIAL, "TIMED_OUT") == (failed["execution"], failed["error"])
 
 
-def test_a_lock_of_an_execution_that_has_ended_is_released(cloud: Cloud) -> None:
+@pytest.mark.parametrize(
+    ("status", "entries"),
+    [("SUCCEEDED", {"swept"}), ("ABORTED", {"swept", "started", "failed"})],
+    ids=["its decision stands", "its end is recorded"],
+)
+def test_a_lock_of_an_execution_that_has_ended_is_released(
+    cloud: Cloud, status: str, entries: set[str]
+) -> None:
     cloud.lock(TRIAL)
-    cloud.ended(TRIAL, "SUCCEEDED")
+    cloud.ended(TRIAL, status)
 
     assert {"stopped_jobs": 0, "released_locks": 1, "recorded_runs": 0} == cloud.sweep()
     assert cloud.services.locks.holder("w") is None
-    assert {"swept"} == set(cloud.entries())  # its decision stands
+    assert entries == set(cloud.entries())
 
 
-def test_a_job_of_a_run_that_has_ended_is_not_looked_at(cloud: Cloud) -> None:
+@pytest.mark.parametrize(
+    ("finished", "seconds", "status"),
+    [(True, 0, "InProgress"), (False, 2 * DAY, "Stopped"), (False, 2 * DAY + 1, "InProgress")],
+)
+def test_a_job_of_a_run_that_has_ended_is_looked_at_for_two_days_where_it_left_no_model(
+    cloud: Cloud, finished: bool, seconds: int, status: str
+) -> None:
     job = cloud.job(RUN, "production")
-    ran(cloud.services, "w", NOW - 3 * HOURS, "baseline")
+    ran(cloud.services, "w", NOW - 3 * HOURS, "baseline", finished=finished)
     cloud.ended(RUN, "ABORTED")
-    cloud.sweep()
+    cloud.services.clock.seconds += seconds - 3 * HOURS  # type: ignore[attr-defined]
+    cloud.sweep(grace_seconds=-HOURS)
 
-    assert "InProgress" == cloud.status(job)
+    assert status == cloud.status(job)
 
 
 def test_what_runs_is_left_alone_and_nothing_is_reported(cloud: Cloud) -> None:
     cloud.lock(TRIAL)
     jobs = [cloud.job(TRIAL), cloud.job(RUN, "production")]
+    cloud.services.jobs.describe_all = None  # type: ignore[method-assign,assignment]
 
     assert {"stopped_jobs": 0, "released_locks": 0, "recorded_runs": 0} == cloud.sweep()
     assert ["InProgress"] * 2 == [cloud.status(job) for job in jobs]
@@ -212,7 +227,9 @@ def test_what_ended_just_now_is_left_to_its_event_unless_asked_otherwise(
         asked.append((most, [*names]))
         return at_once(read, names, most=most)
 
+    cleaned: list[Any] = []
     monkeypatch.setattr(sweeping, "at_once", listed)
+    monkeypatch.setattr(sweeping, "clean_up_after", lambda *of, **_: cleaned.append(of))
     cloud.job(TRIAL, hours=0)
     cloud.job(RUN, "production", hours=0)
     cloud.lock(TRIAL)
@@ -224,6 +241,7 @@ def test_what_ended_just_now_is_left_to_its_event_unless_asked_otherwise(
     assert counts == cloud.sweep(**event)
     assert bool(swept) is ("failed" in cloud.entries())
     assert [(32, ["w"]), (4, [TRIAL, RUN, TRIAL])] == asked
+    assert [(one, cloud.ends[one]) for one in (TRIAL, RUN)] * swept == cleaned
 
 
 @pytest.mark.parametrize(
@@ -275,9 +293,11 @@ def test_a_decided_trial_may_have_left_a_job(
     evidence = [] if recorded is None else evidence
     save_record(cloud.services.store, trial, "evidence", evidence)
     cloud.ended(TRIAL, "SUCCEEDED")
+    later = cloud.job(f"{TRIAL[:-1]}4")
+    cloud.ended(f"{TRIAL[:-1]}4", "ABORTED")
     cloud.sweep()
 
-    assert status == cloud.status(job)
+    assert (status, "Stopped") == (cloud.status(job), cloud.status(later))
 
 
 @pytest.mark.parametrize(("seconds", "status"), [(0, "Stopped"), (1, "InProgress")])
@@ -388,7 +408,8 @@ def test_each_figure_of_the_day_is_a_metric_of_its_own(caplog: Any) -> None:
         ran(memory, "one", NOW - hours * HOURS, "compile", usd=7.0)
     for hours in range(4, 8):
         ran(memory, "one", NOW - hours * HOURS, "compile", usd=0.25, finished=False)
-        for run in ("r1", "r2", f"r{hours}"):
+        for began in (1, 2, hours):
+            run = naming.trial_id(1000 * (NOW - began * HOURS))
             write(memory, "one", waited(run, hours, NOW - hours * HOURS))
     write(memory, "one", decided("a", NOW - 60, spent_usd=2.5))
     with caplog.at_level(logging.INFO):
@@ -420,14 +441,25 @@ class Logs:
 
 
 def test_the_daily_pass_sweeps_repairs_rows_measures_and_limits_logs(
-    cloud: Cloud, caplog: Any
+    cloud: Cloud, caplog: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """All but the sweep also where the sweep fails."""
-    logs, around = Logs(), {"services": cloud.services, "topic": cloud.topic}
+    """All but the sweep also where the sweep fails; each ledger is looked at once."""
+    logs, seen = Logs(), list[tuple[str, str]]()
+    around = {"services": cloud.services, "topic": cloud.topic}
     cloud.job(TRIAL)
+    register(cloud.services, "idle", None)
+    for name in ("look_at", "day_by_ledger"):
+        read = getattr(sweeping, name)
+
+        def counted(workload: str, *of: Any, name: str = name, read: Any = read) -> Any:
+            seen.append((name, workload))
+            return read(workload, *of)
+
+        monkeypatch.setattr(sweeping, name, counted)
     with caplog.at_level(logging.INFO):
         answer = daily({}, **around, training_logs=logs)
-    rows = {"rows_built": 1, "rows_repaired": 0, "rows_newer": 0, "rows_waiting": 0}
+    assert [("day_by_ledger", "w"), ("look_at", "idle"), ("look_at", "w")] == sorted(seen)
+    rows = {"rows_built": 2, "rows_repaired": 0, "rows_newer": 0, "rows_waiting": 0}
     assert {"stopped_jobs": 0, "released_locks": 0, "recorded_runs": 0, **rows} == answer
 
     cloud.ended(TRIAL, "ABORTED")

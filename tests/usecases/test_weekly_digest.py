@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -9,10 +10,14 @@ import pytest
 
 from compilegate.domain import naming
 from compilegate.domain.flag import Flag
+from compilegate.domain.production.savings import Savings
 from compilegate.domain.records.production import CanaryRound, Review
 from compilegate.domain.records.trials import ApprovalRequested
+from compilegate.ports import Ledger
 from compilegate.usecases.fleet.project import fold_workload
 from compilegate.usecases.operations.weekly_digest import digests, fleet, send_digests
+from compilegate.usecases.records import to_json
+from tests.decision_builder import decision_document, saving
 from tests.fakes import FixedClock, MemoryTopic
 from tests.fakes import services as made
 from tests.usecases.production_ledger import (
@@ -166,21 +171,24 @@ def test_a_record_that_is_gone_or_cannot_be_read_does_not_keep_back_the_week(
 
 @pytest.mark.parametrize(
     ("owner", "names", "unread"),
-    [(None, ["a", "b", "c"], ["broken"]), ("ads", ["b"], []), ("nobody", [], [])],
+    [(None, "abc", ["broken"]), ("ads", "b", []), ("nobody", "", [])],
 )
 def test_the_fleet_is_everyones_or_one_owners_with_its_last_seven_days(
-    cloud: Any, owner: str | None, names: list[str], unread: list[str]
+    cloud: Any, owner: str | None, names: str, unread: list[str]
 ) -> None:
-    for name, whose in (("a", "ml"), ("b", "ads"), ("c", None)):
+    owners = {"a": "ml", "b": "ads", "c": None}
+    for name, whose in owners.items():
         register(cloud, name, whose)
         ran(cloud, name, NOW - 7 * DAY - 1, "baseline")
         ran(cloud, name, NOW - 7 * DAY + 1, "baseline")
+    fold_workload("b", cloud)
     cloud.store.put(naming.registration_key("broken"), b"{")
     simulated = replace(cloud, settings=replace(cloud.settings, simulated="here"))
 
     shown = fleet(simulated, owner=owner)
 
-    assert names == sorted(one.workload for one in shown.summaries)
+    listed = {one.workload: one.owner for one in shown.summaries}
+    assert {name: owners[name] for name in names} == listed
     assert all(one.runs == {"baseline": 1} for one in shown.summaries)
     assert (unread, "prod", "here") == (shown.unread, shown.stage, shown.simulated)
     assert (NOW - 7 * DAY, NOW) == (shown.window.since, shown.window.until)
@@ -213,7 +221,9 @@ def test_beside_a_row_the_runs_of_the_week_are_read_and_those_that_may_have_ende
     assert 97 <= sum(read) <= 102
 
 
-def test_runs_that_a_review_has_counted_are_known_however_long_ago_it_was(cloud: Any) -> None:
+def test_runs_that_a_review_has_counted_are_known_however_long_ago_it_was(
+    cloud: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     register(cloud, "bert", "ml")
     promote(cloud, "bert", NOW - 400 * DAY)
     ran(cloud, "bert", NOW - 300 * DAY, "compile")
@@ -222,3 +232,33 @@ def test_runs_that_a_review_has_counted_are_known_however_long_ago_it_was(cloud:
     fold_workload("bert", cloud)
 
     assert "bert (compile, 1" in only(cloud).text
+    flag_entry(cloud, "bert", 2, NOW - 300 * DAY + 1, Flag(False, "reverted"), ON)
+    since, history = list[float](), Ledger.history
+
+    def read(*of: Any, **more: Any) -> Any:
+        since.append(more["since"])
+        return history(*of, **more)
+
+    monkeypatch.setattr(Ledger, "history", read)
+    only(cloud)
+    assert [NOW - 7 * DAY - 90 * DAY] == since
+
+
+def test_what_trials_expected_differently_and_the_spec_of_another_say_nothing(cloud: Any) -> None:
+    register(cloud, "bert", "ml")
+    register(cloud, "other", None)
+    promote(cloud, "bert", NOW - 30 * DAY, usd_per_run=4.0)
+    flag_entry(cloud, "bert", 2, NOW - 20 * DAY, ON, ON, by="evaluate", trial="0mabc999")
+    decision = to_json(decision_document(saving=saving(5.0)))
+    cloud.store.put(naming.record_key("bert", "0mabc999", "decision"), decision)
+    for day, arm in ((60, "compile"), (31, "baseline"), (29, "compile"), (28, "baseline")):
+        ran(cloud, "bert", NOW - day * DAY, arm, usd=7.0 if arm == "compile" else 10.0)
+    fold_workload("bert", cloud)
+    key = naming.registration_key("bert")
+    another = json.loads(cloud.store.get(key)) | {"spec_key": naming.spec_key("other", "d1")}
+    cloud.store.put(key, to_json(another))
+
+    (week,) = (one for one in fleet(cloud).summaries if one.workload == "bert")
+    # The first run was two months before any baseline.
+    savings = Savings(2, 1, 0, 1, 1, micro_usd=3_000_000, baseline_at=NOW - 28 * DAY)
+    assert (savings, None) == (week.savings, week.probation_runs)

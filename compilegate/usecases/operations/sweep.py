@@ -276,8 +276,7 @@ def sweep(
         if orphans.of_deployment(one.execution, services.settings.stage)
     ]
     executions = [*(one.execution for one in suspected), *(execution for _, execution in locks)]
-    ended = at_once(end_of, executions, most=DESCRIBED_AT_ONCE)
-    ends = dict(zip(executions, ended, strict=True))
+    ends = dict(at_once(lambda one: (one, end_of(one)), executions, most=DESCRIBED_AT_ONCE))
     over = [one for one in suspected if orphans.is_over(ends[one.execution], now, grace_seconds)]
     jobs, unread = _left(over, services)
     left = orphans.orphans_by_workload(jobs, locks, ends, now=now, grace_seconds=grace_seconds)

@@ -16,7 +16,7 @@ from compilegate.domain.records.flags import FlagVersion
 from compilegate.domain.records.production import ProductionRun
 from compilegate.domain.workload.model import Workload
 from compilegate.usecases.production.begin_run import begin_run, build_request
-from compilegate.usecases.production.record_run import record_run
+from compilegate.usecases.production.record_run import on_run_ended
 from compilegate.usecases.records import to_json
 from tests import fakes
 from tests.archives import tarball
@@ -115,7 +115,7 @@ class Production:
             "workload": NAME, "run": self.run, "execution": self.execution, "job": self.job,
             "attempt": self.attempt, "error": error, "cause": cause, **more,
         }  # fmt: skip
-        answer = record_run(event, services=self.services)
+        answer = on_run_ended(event, services=self.services)
         self.attempt = answer["attempt"]
         return answer
 

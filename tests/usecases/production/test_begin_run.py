@@ -138,6 +138,9 @@ def test_only_a_flag_that_was_not_followed_is_warned_of_by_the_execution_that_be
         "duplicate": not is_first, "run": naming.trial_id(1000 * DAY_ONE), "arm": "baseline",
         "why": why, "attempt": write(Attempt()), "owner": "ada",
     } == answer  # fmt: skip
+    (begun,) = production.services.ledger.history(NAME).begun
+    keys = naming.spec_key(NAME, "s1"), naming.source_key(NAME, "s1")
+    assert keys == (begun.spec_key, begun.source_key)
     assert warnings * is_first == sum(one.levelname == "WARNING" for one in caplog.records)
     assert answer == {**production.begin(), "duplicate": not is_first}
 

@@ -232,7 +232,8 @@ def test_a_reader_that_stumbles_costs_the_evidence_and_not_the_run(
     assert "no evidence of" in caplog.text
 
 
-def test_a_run_without_a_quota_waits_which_is_reported_and_recorded_once(promoted):
+def test_a_run_without_a_quota_waits_which_is_reported_and_recorded_once():
+    promoted = begun(change(SOUND, owner="ml-platform"))
     attempt, answers = promoted.attempt, [promoted.record(LIMIT, "x")]
     promoted.attempt = attempt
     promoted.services.clock.seconds += 100
@@ -242,6 +243,8 @@ def test_a_run_without_a_quota_waits_which_is_reported_and_recorded_once(promote
     assert answers[0] == answers[1]
     assert ("wait", 300) == (answers[0]["next"], answers[0]["wait_seconds"])
     assert "waits" in answers[0]["tell"]["message"]
+    said = answers[0]["tell"]["notification"]["attributes"]
+    assert ("ml-platform", "prod") == (said["owner"]["StringValue"], said["stage"]["StringValue"])
     assert [None, None] == later
     assert 3 == len(promoted.entries("run_waiting"))
 

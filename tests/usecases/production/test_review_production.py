@@ -18,7 +18,7 @@ from compilegate.domain.production.recent import Before
 from compilegate.domain.production.review import ReviewInput
 from compilegate.domain.reasons import Reason
 from compilegate.domain.records.flags import FlagVersion
-from compilegate.domain.records.production import ProbationEnd, Review
+from compilegate.domain.records.production import BegunRun, ProbationEnd, Review
 from compilegate.domain.records.trials import TrialDecided
 from compilegate.ports import Ledger
 from compilegate.usecases.production import announce_review, review_production
@@ -236,6 +236,12 @@ def begins(services: Any) -> None:
     begin_run({"workload": WORKLOAD, "execution": "e", "started": started}, services=services)
 
 
+def begins_after_another(services: Any) -> None:
+    begun = BegunRun(0, began(10.5), "e", "baseline", "flag", 1, 1, "spec", "source")
+    services.ledger.append(WORKLOAD, begun)
+    begins(services)
+
+
 def is_reviewed(services: Any) -> None:
     event = {"workload": WORKLOAD, "run": began(10)}
     review_production.review_production(event, services=services)
@@ -257,6 +263,7 @@ def broke_off(services: Any) -> None:
     ("step", "days"),
     [
         (begins, [10, 28, 112, 448, math.inf]),  # nothing before it numbers the run
+        (begins_after_another, [10, 28]),
         (is_reviewed, [10, 28]),
         (of_a_team, [10, 28, 112]),
         (broke_off, [7, 28, 112]),
@@ -282,17 +289,16 @@ def test_a_step_reads_back_to_its_run_and_further_only_for_what_it_decides_on(
 
 def test_runs_from_before_the_window_count_by_the_reviews_in_it(services: Any) -> None:
     """A permanent promotion of three months, of which a team started one of the first runs."""
-    on = promote(services)
-    say(services, replace(on, state="permanent"))
-    for number in range(1, 91):
+    say(services, replace(promote(services), state="permanent"))
+    for number in range(1, 92):
+        run = naming.trial_id(1000 * (BEGIN + number * DAY))
         arm, by = "compile" if number % 10 else "baseline", "team" if number == 3 else "train"
-        run = record(services, number, arm, launched_by=by).run
-        services.ledger.append(
-            WORKLOAD,
-            Review(services.clock.now(), run, TRIAL, "compile", runs=number,
-                   launched_by=("team", "train")),
-        )  # fmt: skip
-    look(services, 91)
+        record(services, number, arm, run=run, job=f"{run}-p0", launched_by=by)
+        seen = Review(services.clock.now(), run, TRIAL, "compile", runs=number,
+                      launched_by=("team", "train"))  # fmt: skip
+        if number < 91:
+            services.ledger.append(WORKLOAD, seen)
+    review_production.review_production({"workload": WORKLOAD, "run": run}, services=services)
 
     review = services.ledger.history(WORKLOAD).reviews[-1]
-    assert (91, ("team", "train")) == (review.runs, review.launched_by)
+    assert (run, 91, ("team", "train")) == (review.run, review.runs, review.launched_by)

@@ -8,6 +8,7 @@ import pytest
 
 from compilegate.domain import naming
 from compilegate.domain.records.production import ProductionRun
+from compilegate.usecases.production import record_run
 from compilegate.usecases.production.record_run import on_run_ended
 from tests.domain.workload_builder import SOUND, change
 from tests.usecases.production.runs import (
@@ -61,7 +62,9 @@ def recorded(production, job="nightly-1"):
     return on_run_ended(event, services=production.services)
 
 
-def test_it_is_recorded_with_what_its_tags_and_its_output_say(production):
+def test_it_is_recorded_with_what_its_tags_and_its_output_say(production, monkeypatch):
+    heard = []
+    monkeypatch.setattr(record_run, "close_after_run", lambda *of, **more: heard.append((of, more)))
     job, began = team_job(production, leaves=summary_tar()), production.services.clock.now()
     production.services.clock.seconds += 7500
 
@@ -70,6 +73,7 @@ def test_it_is_recorded_with_what_its_tags_and_its_output_say(production):
     assert ("review", SOUND.owner) == (answer["next"], answer["owner"])
     (run,) = production.runs()
     assert answer["run"] == run.run
+    assert [((NAME, run), {"job": None, "services": production.services})] == heard
     assert 0.91 == run.result["metric"]
     assert run == ProductionRun(
         run=naming.trial_id(began * 1000), job=job, arm="compile", started_at=began,
@@ -187,8 +191,7 @@ def test_a_team_run_counts_where_it_shows_something_of_its_arm(
 ):
     team_job(production, **{"leaves": summary_tar(), **job})
 
-    recorded(production)
-
+    assert ("review" if counts else "end") == recorded(production)["next"]
     (run,) = production.runs()
     assert (counts, arm) == (run.counts, run.arm)
     assert reason in str(run.reason)
