@@ -4,7 +4,12 @@ import pytest
 
 from compilegate.domain.flag import Flag
 from compilegate.domain.records.flags import Author, FlagVersion
-from compilegate.domain.records.production import CanaryClosed, CapacityWait, RegistrationChange
+from compilegate.domain.records.production import (
+    CanaryClosed,
+    CapacityWait,
+    IgnoredJob,
+    RegistrationChange,
+)
 from compilegate.domain.records.trials import (
     ApprovalAnswer,
     ApprovalRequested,
@@ -63,6 +68,8 @@ def event(record):
          "Injected fault removed", "", None, "by ana"),
         (RegistrationChange(3, False, AT, "human:ana"), "Retired from production", "off", "retired",
          "by ana; history"),
+        (IgnoredJob(AT, "nightly", "arn:etl", "job_of_another_role"), "A job did not count",
+         "open", None, "nightly ran as arn:etl. "),
     ],
 )  # fmt: skip
 def test_a_record_has_its_line(record, title, tone, mark, words):

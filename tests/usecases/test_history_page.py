@@ -13,26 +13,21 @@ import pytest
 
 from compilegate.domain import naming
 from compilegate.domain.codec import read, write
-from compilegate.domain.console import s3_object
 from compilegate.domain.decision import Decision
-from compilegate.domain.errors import NotFoundError
 from compilegate.domain.formats import percent
-from compilegate.domain.production.registration import FAULT_VARIABLE, Registration
+from compilegate.domain.production.registration import Registration
 from compilegate.domain.records.production import (
-    BegunRun,
-    IgnoredJob,
     RegistrationChange,
 )
 from compilegate.domain.records.trials import TrialDecided
 from compilegate.domain.utc import day, minute
 from compilegate.report import statements
 from compilegate.report.render import render
-from compilegate.usecases.production.announce_review import history_page, write_history
+from compilegate.usecases.production.announce_review import history_page
 from compilegate.usecases.records import Trial, to_json
 from compilegate.usecases.reports import trial_report
 from tests.domain.evidence_builder import CENTRE, judge
-from tests.domain.production.run_builder import BEGIN, DAY
-from tests.domain.workload_builder import SOUND
+from tests.domain.production.run_builder import BEGIN
 from tests.report.browser import CHROMIUM, assert_readable, browser, saved
 from tests.usecases.production_builder import (
     TWO_MARGINS,
@@ -42,12 +37,8 @@ from tests.usecases.production_builder import (
     record,
     run_and_watch,
     trial_evidence,
-    watch,
 )
 from tests.usecases.trial_builder import FLAG, TRIAL
-
-FAULT = "learning_rate:0.2"
-PLACE = "reports/bert-docs/history"
 
 
 def promoted(services: Any, count: int) -> None:
@@ -157,69 +148,6 @@ def test_each_state_has_its_label_and_headline(
     assert words in page.headline
     assert page.headline in page.html
     assert saves is bool(document["savings"] and document["savings"]["saved_usd"])
-
-
-def test_an_unknown_workload_has_no_page(services: Any) -> None:
-    with pytest.raises(NotFoundError, match="compilegate register"):
-        history_page("nobody", services)
-
-
-def test_an_injected_fault_is_named_at_every_run_that_it_affected(services: Any) -> None:
-    promoted(services, 3)
-    faulty = replace(SOUND, training=replace(SOUND.training, environment={FAULT_VARIABLE: FAULT}))
-    key = naming.spec_key(WORKLOAD, "faulty")
-    spec = {"workload": faulty.to_dict(), "source_key": naming.source_key(WORKLOAD, "x")}
-    services.store.put(key, to_json(spec))
-    change = {"field": f"training.environment.{FAULT_VARIABLE}", "before": None, "after": FAULT}
-    registered(services, revision=2, changes=(change,))
-    for number, arm in ((4, "compile"), (5, "baseline")):
-        begun = BegunRun(
-            int(BEGIN + number * DAY), f"r{number:07d}", "arn", arm, "flag", 1, number, key, "s"
-        )
-        services.ledger.append(WORKLOAD, begun)
-        watch(services, record(services, number, arm, details={"spec_key": key}).run)
-
-    _, document = page_of(services)
-
-    assert [None, None, None, FAULT, None] == [r["injected_fault"] for r in document["runs"]]
-    assert FAULT in " ".join(document["lede"])
-
-
-def test_a_job_of_another_role_is_in_it_with_what_to_do(services: Any) -> None:
-    registered(services)
-    ignored = IgnoredJob(services.clock.now(), "nightly-7", "arn:etl", "job_of_another_role")
-    services.ledger.append(WORKLOAD, ignored)
-
-    _, document = page_of(services)
-
-    (event,) = [one for one in document["events"] if one["kind"] == ignored.kind]
-    assert event["text"].startswith("nightly-7 ran as arn:etl. ")
-    assert "schedule.team_role" in event["text"]
-
-
-def test_the_page_lies_where_the_message_says(
-    services: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """One that cannot be written holds no message up."""
-    reverted(services)
-    last = services.ledger.history(WORKLOAD).runs[-1].run
-    place = s3_object("us-east-1", "data", f"{PLACE}.html")
-
-    assert place == write_history(WORKLOAD, services)
-    assert place in watch(services, last)["message"]
-    stored = {key for key in services.store.objects if key.startswith(f"{PLACE}.")}
-    assert {f"{PLACE}.{ending}" for ending in ("html", "md", "json")} == stored
-    put = services.store.put
-
-    def broken(key: str, body: bytes, content_type: str = "application/json") -> None:
-        if key.startswith(PLACE):
-            raise OSError("no space")
-        put(key, body, content_type)
-
-    monkeypatch.setattr(services.store, "put", broken)
-    answer = watch(services, last)
-    assert answer["tell"] is True
-    assert PLACE not in answer["message"]
 
 
 @pytest.mark.slow

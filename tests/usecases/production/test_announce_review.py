@@ -211,6 +211,16 @@ def test_a_stale_promotion_has_no_report_of_the_judge(services: Any, heard: list
     assert (None, None) == (heard[0][1], body(answer)["report"])
 
 
+def test_pages_that_cannot_be_written_hold_no_message_up(
+    services: Any, heard: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    promote(services)
+    monkeypatch.setattr(announcing, "write_history", None)
+    answer = announce_review(WORKLOAD, review(1, message_kind="alarm"), None, services)
+
+    assert "One.\n\nTwo.\n" == answer["message"]
+
+
 @pytest.mark.parametrize("changed", [True, False, None])
 def test_the_trials_page_is_written_again_where_the_flag_was_changed(
     services: Any, changed: bool | None

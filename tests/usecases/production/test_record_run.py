@@ -7,12 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from compilegate.domain import job_output
-from compilegate.domain.codec import write
 from compilegate.domain.errors import NotFoundError
 from compilegate.domain.flag import CompileBundle
-from compilegate.domain.production.attempts import Attempt
-from compilegate.domain.production.recorded_run import StillTrainsError
 from compilegate.domain.service_limits import problems
 from compilegate.facts import read
 from compilegate.usecases.production import record_run
@@ -64,27 +60,6 @@ def test_the_request_is_a_trials_full_run_and_says_whose_it_is():
     } == {tag["Key"]: tag["Value"] for tag in request["Tags"]}  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("attempt", "instance", "why"),
-    [
-        ({"rerun": True, "instance_type": None}, SOUND.training.instance_type, "rerun"),
-        ({"rerun": False, "instance_type": P4}, P4, "fallback"),
-    ],
-)
-def test_after_a_failure_or_elsewhere_the_baseline_is_trained(promoted, attempt, instance, why):
-    promoted.attempt = {"number": 1, **attempt}
-    request = promoted.build()
-
-    assert ('"baseline"', '"none"') == tuple(
-        request["HyperParameters"][key] for key in ("arm", "compiler")
-    )
-    assert instance == request["ResourceConfig"]["InstanceType"]
-    assert request["TrainingJobName"].endswith("-p1")
-    assert why == request["Environment"]["COMPILEGATE_WHY"]
-    assert "compilegate:decision" not in [tag["Key"] for tag in request["Tags"]]
-    assert "COMPILEGATE_DECISION_ID" not in request["Environment"]
-
-
 def test_a_run_that_was_never_begun_has_no_request():
     production = Production()
     production.run = "00000000"
@@ -101,23 +76,6 @@ def test_a_job_that_failed_in_the_check_lost_its_model_and_not_by_its_arm(promot
     (run,) = promoted.runs()
     assert (not left, False) == (run.counts, run.finished)
     assert OUT_OF_MEMORY in run.reason
-
-
-def test_a_job_that_still_trains_is_not_recorded_as_ended(promoted):
-    promoted.ends("InProgress")
-
-    with pytest.raises(StillTrainsError, match="Service unavailable"):
-        promoted.record("SageMaker.AmazonSageMakerException", "Service unavailable")
-    assert [] == promoted.runs()
-
-
-def test_one_that_still_trains_after_its_time_is_stopped_and_recorded(promoted):
-    promoted.ends("InProgress")
-    job = promoted.job
-
-    assert "rerun" == promoted.record("States.Timeout")["next"]
-    assert "Stopped" == promoted.services.jobs.describe(job)["TrainingJobStatus"]
-    assert [(False, False)] == [(run.finished, run.counts) for run in promoted.runs()]
 
 
 def test_a_twin_of_a_job_that_was_asked_for_again_is_stopped(promoted):
@@ -189,19 +147,6 @@ def test_what_a_completed_job_left_counts_where_the_judge_can_read_it(promoted, 
     assert ":" not in name or run.reason.startswith("its evidence cannot be read: ")
 
 
-def test_a_run_keeps_the_guardrails_and_the_name_of_the_metric_that_its_spec_names(promoted):
-    (begun,) = promoted.services.ledger.history(NAME).begun
-    spec = json.loads(promoted.services.store.get(begun.spec_key))
-    top5 = {"metric": "top5", "goal": "maximize", "margin": 0.01}
-    spec["workload"]["quality"]["guardrails"] = [top5]
-    promoted.services.store.put(begun.spec_key, json.dumps(spec).encode())
-    promoted.ends("Completed", output=summary_tar(metrics={"eval_accuracy": 0.9, "top5": 0.97}))
-    promoted.record()
-
-    (run,) = promoted.runs()
-    assert ({"top5": 0.97}, "eval_accuracy") == (run.result["metrics"], run.result["metric_name"])
-
-
 @pytest.mark.parametrize("target", [None, 0.0])
 def test_a_run_keeps_its_evaluations_where_the_time_to_a_target_counts(promoted, target):
     (begun,) = promoted.services.ledger.history(NAME).begun
@@ -214,22 +159,6 @@ def test_a_run_keeps_its_evaluations_where_the_time_to_a_target_counts(promoted,
 
     expected = None if target is None else [[10, 0.8, 60.5]]
     assert expected == promoted.runs()[0].result.get("evaluations")
-
-
-@pytest.mark.parametrize("error", [KeyError, RecursionError])
-def test_a_reader_that_stumbles_costs_the_evidence_and_not_the_run(
-    promoted, monkeypatch, caplog, error
-):
-    def stumbles(*_args, **_more):
-        raise error("x")
-
-    monkeypatch.setattr(job_output, "quality_run", stumbles)
-    promoted.ends("Completed", output=summary_tar())
-
-    assert "review" == promoted.record()["next"]
-    (run,) = promoted.runs()
-    assert (False, {}) == (run.counts, run.result)
-    assert "no evidence of" in caplog.text
 
 
 def test_a_run_without_a_quota_waits_which_is_reported_and_recorded_once():
@@ -247,20 +176,6 @@ def test_a_run_without_a_quota_waits_which_is_reported_and_recorded_once():
     assert ("ml-platform", "prod") == (said["owner"]["StringValue"], said["stage"]["StringValue"])
     assert [None, None] == later
     assert 3 == len(promoted.entries("run_waiting"))
-
-
-def test_a_run_gives_up_waiting_within_a_day_and_is_recorded_as_not_run(promoted):
-    answers = [promoted.record(LIMIT, "x")]
-    while answers[-1]["next"] == "wait":
-        answers.append(promoted.record(LIMIT, "x"))
-
-    assert "failed" == answers[-1]["next"]
-    assert answers[-1]["tell"]
-    waited = sum(entry["wait_seconds"] for entry in promoted.entries("run_waiting"))
-    assert 23 * 3600 <= waited <= 24 * 3600
-    (run,) = promoted.runs()
-    assert ("NotRun", False, False) == (run.status, run.counts, run.finished)
-    assert run.reason
 
 
 def test_other_types_train_the_baseline_and_are_no_evidence(caplog):
@@ -299,23 +214,6 @@ def test_the_job_of_the_candidate_gets_the_digest_and_the_folder_it_lies_in():
     folder = request["CheckpointConfig"]["LocalPath"]
     assert f"{folder}/inductor" == kept  # so bundles/ lies beside it, in compile-cache/NAME/
     assert request["CheckpointConfig"]["S3Uri"].endswith(f"/compile-cache/{SOUND.name}/")
-
-
-@pytest.mark.parametrize(
-    ("flag", "spot", "attempt"),
-    [
-        (ON, False, Attempt()),
-        (replace(NAMED, enabled=False, state="off"), False, Attempt()),
-        (NAMED, True, Attempt()),  # its checkpoint folder is its own
-        (NAMED, False, Attempt(1, rerun=True)),
-        (NAMED, False, Attempt(1, instance_type="ml.g5.2xlarge")),
-    ],
-)
-def test_any_other_job_has_nothing_to_restore(flag, spot, attempt):
-    made = begun(change(SOUND, training__spot=spot), flag)
-    made.attempt = write(attempt)
-
-    assert VARIABLE not in made.build()["Environment"]
 
 
 @pytest.mark.parametrize(

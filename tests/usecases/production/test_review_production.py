@@ -177,7 +177,9 @@ def test_what_a_person_turned_on_is_compared_with_a_trial_that_measured_it(
 def test_what_the_judge_says_is_recorded_and_done_once(
     services: Any, monkeypatch: pytest.MonkeyPatch, verdict: Verdict, ends: bool
 ) -> None:
+    refuted: list[Any] = []
     monkeypatch.setattr(announce_review, "announce_review", lambda *of: {"said": of})
+    monkeypatch.setattr(review_production, "revoke_class", lambda *of: refuted.append(of))
     promote(services)
     (promoted,) = services.ledger.history(WORKLOAD).flags
     reasons = (Reason("speedup_held", "as fast"), Reason("quality_held", "as good"))
@@ -191,6 +193,7 @@ def test_what_the_judge_says_is_recorded_and_done_once(
     history, run = services.ledger.history(WORKLOAD), record(services, 1).run
     (review,) = history.reviews
     assert (said, shown) == (review.decision_key, review.evidence_key)
+    assert [(WORKLOAD, review, services)] == refuted
     assert {"verdict": verdict, "decision_key": said, "flag_changed": ends, "tell": True}.items() \
         <= answer.items()  # fmt: skip
     changed = answer["said"][2]
