@@ -6,12 +6,17 @@ import json
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from compilegate.domain import naming
+from compilegate.domain.planning.plan import Plan
 from compilegate.domain.spreads import Measured, Sample
 from compilegate.usecases.fleet.project import fold_workload
-from compilegate.usecases.planning import plan_trial
+from compilegate.usecases.planning import plan_for, plan_trial
+from compilegate.usecases.trial.lock import acquire_lock
 from tests.archives import tarball
 from tests.domain.workload_builder import SOUND, change
+from tests.usecases.canary_builder import register
 from tests.usecases.production_ledger import decided, write
 from tests.usecases.trial_builder import (
     EVENT,
@@ -19,6 +24,7 @@ from tests.usecases.trial_builder import (
     asks_full_runs,
     call_judge,
     evidence,
+    load,
     outcome,
     put_output,
     put_spec,
@@ -76,3 +82,22 @@ def test_a_run_that_failed_takes_no_other_of_its_job_with_it(services: Any) -> N
         for arm in evidence(services)["arms"] for run in arm["runs"]
     ]  # fmt: skip
     assert [(n, one, n != 2) for n, one in enumerate(ABBA)] == sorted(runs)
+
+
+@pytest.mark.parametrize(("mode", "paired"), [("shadow", True), ("canary", False)])
+def test_only_a_trial_that_makes_its_full_runs_itself_makes_them_in_pairs(
+    mode: str, paired: bool, services: Any
+) -> None:
+    write(services, "bert-docs", decided("before", services.clock.now(), spreads=SHOWN))
+    fold_workload("bert-docs", services)
+    put_spec(services, change(SHORT, policy__quality_runs=mode, schedule__cron="rate(1 day)"))
+    register(services)
+    acquire_lock(EVENT, services=services)
+    cost = plan_trial(EVENT, services=services)["estimated_usd"]
+    shadow = plan_for(SHORT, services.settings)
+    plan = load(services, "plan")
+
+    assert (mode, paired) == (plan["quality_mode"]["used"], plan.get("pairs") is not None)
+    # Production makes its whole runs anyway.
+    assert isinstance(shadow, Plan)
+    assert (cost < shadow.estimate.speed_usd + shadow.estimate.quality_usd / 2) is not paired

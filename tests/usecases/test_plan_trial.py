@@ -7,18 +7,21 @@ import json
 import logging
 from dataclasses import replace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
 from compilegate.domain import naming
+from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.facts import Quota
+from compilegate.domain.notes import SCRIPT_COMPILES, Note
 from compilegate.domain.planning.plan import Plan
 from compilegate.domain.reasons import Reason
 from compilegate.domain.records.trials import TrialDecided
 from compilegate.domain.workload.model import Schedule
 from compilegate.ports import Services
-from compilegate.usecases import planning
-from compilegate.usecases.planning import check_eligibility, plan_for, plan_trial
+from compilegate.usecases import planning, records
+from compilegate.usecases.planning import check_eligibility, past_overheads, plan_for, plan_trial
 from compilegate.usecases.records import Trial, facts_for_workload, save_decision, to_json
 from compilegate.usecases.trial.abort_trial import abort_trial
 from compilegate.usecases.trial.lock import acquire_lock
@@ -145,10 +148,14 @@ def decided(services: Any, trial: str, *, warm: float | None, **plan: Any) -> No
     services.ledger.raw.put_once("bert-docs", f"trial#{trial}#decision", entry)
 
 
+GOES_ON = {"benchmark", "continue"}
+
+
 def verdicts(services: Any) -> tuple[str, str]:
-    """What check and plan say of the short run."""
+    """What check and plan say of the short run; where it does not go on, that is the decision."""
     put_spec(services, SHORT)
     answers = [step(EVENT, services=services) for step in (check_eligibility, plan_trial)]
+    assert all((one["verdict"] in GOES_ON) is (one["decision_key"] is None) for one in answers)
     return answers[0]["verdict"], answers[1]["verdict"]
 
 
@@ -189,10 +196,104 @@ def test_an_old_document_that_cannot_be_read_stops_no_new_trial_and_is_logged(
     assert "00000001" in caplog.text
 
 
-def test_other_trials_still_count_where_one_cannot_be_read(services: Any) -> None:
+@pytest.mark.parametrize("document", ["plan", "decision"])
+@pytest.mark.parametrize("trial", ["00000001", "00000002"])
+@pytest.mark.parametrize("content", [None, UNREADABLE["another schema"]])
+def test_other_trials_still_count_where_one_cannot_be_read(
+    services: Any, trial: str, document: str, content: bytes | None
+) -> None:
     decided(services, "00000001", warm=4.0)
     decided(services, "00000002", warm=4.0)
-    key = naming.record_key("bert-docs", "00000002", "plan")
-    services.store.put(key, UNREADABLE["another schema"])
+    key = naming.record_key("bert-docs", trial, document)
+    if content is None:
+        services.store.objects.pop(key)
+    else:
+        services.store.put(key, content)
 
     assert ("benchmark", "continue") == verdicts(services)
+
+
+def test_the_last_three_decided_trials_are_read_oldest_first(services: Any) -> None:
+    for number in (4, 1, 3, 2):
+        decided(services, f"0000000{number}", warm=float(number))
+    read = past_overheads("bert-docs", services.ledger.history("bert-docs"), services.store)
+
+    assert [("00000002", 2.0), ("00000003", 3.0), ("00000004", 4.0)] == [
+        (one.trial, one.warm_seconds) for one in read
+    ]
+
+
+def test_nothing_is_tried_in_a_region_that_has_no_image(services: Any) -> None:
+    there = replace(services.settings, region="us-gov-west-1")
+    answer = check_eligibility(EVENT, services=replace(services, settings=there))
+    refused = plan_for(SOUND, there)
+
+    assert isinstance(refused, Reason)
+    assert ("ineligible", "ineligible") == (answer["verdict"], refused.code)
+    assert TRIAL in recorded(services, answer["decision_key"])["decision_id"]
+
+
+def test_the_service_is_asked_about_the_longest_names_that_jobs_may_get(
+    services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limits = Mock()
+    monkeypatch.setattr(planning, "request_limits", lambda: limits)
+    plan_for(SOUND, services.settings)
+    speed, *quality = [call.args[0] for call in limits.check.call_args_list]
+    source = f"s3://{'b' * 63}/workloads/bert-docs/source/{'d' * 64}/sourcedir.tar.gz"
+    # A state machine and an execution have names of at most 80 characters.
+    execution = f"arn:aws:states:us-gov-west-1:123456789012:execution:{'e' * (80 + 1 + 80)}"
+
+    assert ["s999a10", "q999a9999999999", "q999b9999999999"] == [
+        one["TrainingJobName"].removeprefix("cg-bert-docs-tttttttt-") for one in (speed, *quality)
+    ]
+    assert {"first_block": "10", "blocks": "1"}.items() <= speed["HyperParameters"].items()
+    for request in (speed, *quality):
+        assert json.dumps(source) == request["HyperParameters"]["sagemaker_submit_directory"]
+        assert {"Key": "compilegate:execution", "Value": execution} in request["Tags"]
+    for request in quality:
+        assert {"seed": "9999999999", "replicate": "999"}.items() <= (
+            request["HyperParameters"].items()
+        )
+
+
+def test_spreads_are_learned_of_the_baselines_machine_and_jobs_have_their_role(
+    services: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = Mock(side_effect=planning.learned_spreads)
+    monkeypatch.setattr(planning, "learned_spreads", asked)
+    elsewhere = replace(SOUND.candidates[0], instance_type="ml.p4d.24xlarge")
+    put_spec(services, change(SOUND, candidates=(elsewhere,)))
+    plan_trial(EVENT, services=services)
+    arms = records.load_plan(services.store, Trial("bert-docs", TRIAL, SPEC)).arms
+
+    assert [KIND, "ml.p4d.24xlarge"] == [arm.instance_type for arm in arms]
+    assert ("bert-docs", KIND) == asked.call_args.args
+    assert ["bert-docs"] == services.roles.made
+
+
+def test_of_several_problems_of_a_request_the_first_is_the_reason(
+    services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    both = InvalidInputError("both")
+    both.each = (InvalidInputError("one"), InvalidInputError("two"))
+    monkeypatch.setattr(planning, "check_script_arguments", Mock(side_effect=both))
+
+    assert Reason("request_refused", "one.") == plan_for(SOUND, services.settings)
+
+
+def test_a_plan_has_the_notes_of_its_job_and_its_cost_in_hundredths_of_a_cent(
+    services: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    note = Note(SCRIPT_COMPILES, {"script": "a.py", "line": 3, "source": "b"})
+    spec = replace(
+        records.load_spec(services.store, Trial("bert-docs", TRIAL, SPEC)), notes=(note,)
+    )
+    monkeypatch.setattr(records, "load_spec", lambda *_: spec)
+    exact = plan_for(SOUND, services.settings)
+    answer = plan_trial(EVENT, services=services)
+    plan = records.load_plan(services.store, Trial("bert-docs", TRIAL, SPEC))
+
+    assert isinstance(exact, Plan)
+    assert round(exact.estimate.usd, 4) == answer["estimated_usd"] != exact.estimate.usd
+    assert (note,) == plan.notes

@@ -78,6 +78,8 @@ def test_a_layer_whose_flag_could_not_be_written_is_refused_at_planning(services
     workload = change(SMALL, candidates=(COMPILE, wide))
 
     assert isinstance(plan_for(workload, services.settings), Plan)
+    alone = change(workload, policy__small_wins=0.0)
+    assert isinstance(plan_for(alone, services.settings, on=on), Plan)
     refused = plan_for(workload, services.settings, on=on)
     assert isinstance(refused, Reason)
     assert "flag_too_large" == refused.code
@@ -93,6 +95,25 @@ def test_a_flag_that_is_another_change_than_its_layers_make_today_carries_nothin
         decision["verdict"], decision["reasons"][0]["code"],
     )  # fmt: skip
     assert latest_flag("bert-docs", services)[0].enabled
+
+
+@pytest.mark.parametrize(
+    ("small_wins", "last", "stands_on"),
+    [(1.005, "permanent", 2), (0.0, "permanent", 0), (1.005, "revert", 0)],
+)
+def test_a_plan_says_on_how_many_changes_of_the_flag_it_stands(
+    small_wins: float, last: str, stands_on: int, services: Any
+) -> None:
+    workload = change(SMALL, policy__small_wins=small_wins, policy__cooldown_days=0.0)
+    plan = planned(services, "enable", last, workload=workload)
+
+    assert stands_on == plan.get("stands_on", 0)
+
+
+def test_what_was_reverted_is_not_tried_again_at_once(services: Any) -> None:
+    decision = planned(services, "enable", "late revert")
+
+    assert "cooling_down" == decision["reasons"][0]["code"]
 
 
 @pytest.mark.parametrize(
