@@ -25,6 +25,7 @@ from tests.domain.evidence_builder import (
     probation_document,
     runs,
     sample,
+    speed_run,
     watch,
 )
 from tests.domain.test_equivalence import FIRST, LAST, examined
@@ -89,6 +90,7 @@ def test_a_promotion_needs_the_first_metric_and_every_guardrail(
     decision = judge(trial(values, first=first))
 
     assert (verdict, code) == (decision.verdict, decision.codes[0])
+    assert len(set(decision.messages)) == len(decision.messages)
     assert [("top5", outcome)] == states(decision)
     assert code == "speedup_proven" or verdict != "promote"
 
@@ -127,6 +129,8 @@ def test_a_guardrail_whose_past_says_that_no_run_could_prove_it_is_refused_befor
 
     assert (Verdict.INCONCLUSIVE, {"underpowered"}) == (decision.verdict, codes(decision))
     assert decision.messages[0].startswith("top5: ")
+    doc["arms"][0]["runs"] = [speed_run(0, 0.03)]
+    assert {"speed_needs_blocks"} == codes(judge(doc))
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ from compilegate.domain.judging import (
     evidence,
     evidence_file,
     identity,
+    judge,
     monitor,
     next_step,
     outcomes,
@@ -58,6 +59,29 @@ FIGURES: dict[ModuleType, dict[str, object]] = {
         "LONG_SHARE": 0.4,
     },
     drift: {"KAPPA": 0.5, "CONFLICT": 1.4},
+    judge: {
+        "SPEED_VERDICTS": {
+            "passed": ("promote", "speedup_proven"), "too_slow": ("stay_off", "speedup_too_small"),
+            "below_promote": ("stay_off", "speedup_below_promote"),
+            "crashed": ("stay_off", "candidate_crashed"), "other_steps": ("promote", "steps_differ"),
+            "more_blocks": ("continue", "speed_needs_blocks"),
+            "inconclusive": ("inconclusive", "speed_inconclusive"),
+        },
+        "QUALITY_VERDICTS": {
+            "held": ("promote", "quality_held"), "worse": ("stay_off", "quality_worse"),
+            "crashed": ("stay_off", "candidate_crashed"),
+            "more_runs": ("continue", "quality_needs_runs"),
+            "underpowered": ("inconclusive", "underpowered"),
+            "inconclusive": ("inconclusive", "quality_inconclusive"),
+            "seeds_repeated": ("inconclusive", "seeds_repeated"),
+            "unreported": ("inconclusive", "guardrail_unreported"),
+        },
+        "GUARDRAIL_CODES": {
+            "held": "guardrail_held", "worse": "guardrail_worse",
+            "more_runs": "guardrail_needs_runs", "unreported": "guardrail_unreported",
+        },
+        "GRAVEST": ("stay_off", "inconclusive", "continue", "promote"),
+    },
     identity: {"IDENTICAL_PAIRS": 2, "SAME_METRIC": 1e-12},
     monitor: {
         "FIRST": 3, "LAST": 12, "WRONG_REVERT": 0.1, "WRONG_CLEAR": 0.05, "TIE": 1e-9,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from statistics import mean
 from typing import Any
 
 import pytest
@@ -157,9 +158,14 @@ def test_a_trial_whose_walls_are_whole_minutes_goes_by_what_is_assumed():
         run["wall_seconds"] = 60 * round(run["wall_seconds"] / 60)
     found = judge(doc)
 
+    shown = measured_spreads((evidence := read_evidence(doc)).candidates[0], evidence, G5)
+
     assert measured(doc).spread > 0.01
+    assert (0, 0) == (shown.whole_job.runs, shown.unseen.runs)
     assert "walls_left_out" in codes(found)
     assert Verdict.PROMOTE != found.verdict
+    for other in (trial(), trial(learned=None)):
+        assert "walls_left_out" not in codes(judge(other))
 
 
 def test_what_a_trial_has_shown_is_without_any_prior():
@@ -189,9 +195,10 @@ def test_a_spread_that_cannot_be_is_refused_by_its_field(change, named):
         read_evidence(trial(learned={**CALM, **change}))
 
 
-def test_an_arm_without_a_whole_job_shows_no_disagreement():
+@pytest.mark.parametrize("name", ["baseline", "compile"])
+def test_an_arm_without_a_whole_job_shows_no_disagreement(name):
     doc = trial()
-    for run in runs(doc, "baseline"):
+    for run in runs(doc, name):
         run.update(finished=False, metric=None)
     evidence = read_evidence(doc)
     found = measured_spreads(evidence.candidates[0], evidence, G5)
@@ -211,6 +218,21 @@ def test_a_look_has_its_share_of_the_error_of_a_loss_of_money_too(errors, verdic
     doc = trial(speedup=gain, sd=0.004, learned={**CALM, "sd": 0.004})
 
     assert verdict == judge(doc).verdict
+
+
+def test_blocks_and_whole_jobs_disagree_by_what_chance_does_not_explain():
+    doc = trial(speedup=1.1, sd=0.02)
+    doc["arms"][0]["runs"].remove(runs(doc, "baseline")[0])
+    walls = [[math.log(run["wall_seconds"]) for run in runs(doc, name)]
+             for name in ("baseline", "compile")]  # fmt: skip
+    for run in runs(doc, stage="speed"):
+        run["step_seconds"] = [2 * seconds for seconds in run["step_seconds"]]
+    evidence = read_evidence(doc)
+    found = measured_spreads(evidence.candidates[0], evidence, G5)
+    off = whole_jobs(doc).predicted.log - mean(walls[0]) + mean(walls[1])
+    chance = found.whole_job.sd**2 * (1 / 4 + 1 / 5) + found.block.sd**2 / 6
+
+    assert pytest.approx(off**2 - chance) == found.unseen.squares
 
 
 def test_blocks_that_agree_with_whole_jobs_show_no_disagreement_and_those_apart_nothing():

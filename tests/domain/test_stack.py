@@ -82,6 +82,7 @@ def test_a_layer_is_promoted_for_what_it_gains_on_what_is_on():
 
     assert ("promote", "fused") == (decision.verdict, decision.candidate)
     assert "on" == decision.layer.on
+    assert ["fused: ", "fused o"] == [message[:7] for message in decision.messages[:2]]
     assert decision.layer.interval[0] < 1.03 < decision.layer.interval[1]
     assert pytest.approx(1.3 * 1.03, rel=0.01) == decision.speedup.estimate
     assert "promote" == judge({**trial(more=1.0), "on_top_of": ""}).verdict
@@ -113,6 +114,8 @@ def test_what_is_on_has_to_be_as_sound_as_a_candidate():
     crashed["arms"][1]["runs"][0] |= {"finished": False, "step_seconds": []}
 
     assert "invalid" == judge(made).verdict
+    made["arms"][1]["runs"] = []
+    assert ("continue", None) == (judge(made).verdict, judge(made).layer)
     text = "on failed in a speed block: nothing to compare with"
     assert ("inconclusive", (Reason("baseline_failed", text, "baseline"),)) == (
         judge(crashed).verdict, judge(crashed).reasons,

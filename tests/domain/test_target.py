@@ -196,10 +196,14 @@ def test_between_looks_nothing_is_proven():
 
 def test_an_arm_that_varies_more_counts_by_its_own_spread_and_runs():
     wide = (250.0, 500.0, 950.0)
-    whole = whole_jobs(trial(theirs=wide))
+    whole = whole_jobs(doc := trial(theirs=wide))
 
     assert 2 == whole.df
-    assert whole.standard_error > stdev(math.log(one - 5) for one in wide) / math.sqrt(3)
+    for n, run in enumerate([*runs(doc, "baseline")[:2], *runs(doc)[:2]]):
+        run |= {"job": "one", "order": n}
+    assert whole == whole_jobs({**doc, "plan": {"pairs": True}})
+    spreads = [stdev(map(math.log, made)) for made in ([one - 5 for one in wide], SOONER)]
+    assert pytest.approx(spreads[0] ** 2 / 3 + spreads[1] ** 2 / 5) == whole.measured.variance
 
 
 def test_the_lower_end_of_the_interval_has_to_exceed_the_bar():
@@ -217,9 +221,12 @@ def test_a_trial_that_cannot_reach_its_target_ends_before_its_quality_is_proven(
     doc = trial((None, None), (None, None))
     doc["quality"] |= {"margin": 0.0015, "history": []}
     decision = judge(doc)
+    few = trial(LATER[:2], SOONER[:2])
+    few["quality"] |= {"margin": 0.0015, "history": []}
 
     assert Verdict.INCONCLUSIVE == decision.verdict
     assert {"target_unreached", "quality_needs_runs"} <= codes(decision)
+    assert Verdict.CONTINUE == judge(few).verdict
 
 
 def test_a_baseline_run_that_misses_counts_until_its_last_evaluation():

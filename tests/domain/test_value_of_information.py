@@ -102,6 +102,7 @@ def test_a_trial_that_cannot_pay_is_refused_before_spending(remaining, keys, pay
     [
         ("shadow", 145_600, Verdict.CONTINUE),
         ("shadow", 30, Verdict.INCONCLUSIVE),
+        ("shadow", None, Verdict.CONTINUE),
         ("canary", 30, Verdict.CONTINUE),  # made anyway
     ],
 )

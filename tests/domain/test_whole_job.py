@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from compilegate.domain.codec import write
-from compilegate.domain.decision import ComparedRuns, Decision, SpeedSource, Verdict
+from compilegate.domain.decision import ComparedRuns, Decision, SpeedSource, Speedup, Verdict
 from compilegate.domain.economics import AtLength
 from compilegate.domain.judging import whole_job
 from compilegate.domain.judging.design import spent
 from compilegate.domain.judging.evidence_file import read_evidence
-from compilegate.domain.judging.speed import block_log_speedups
+from compilegate.domain.judging.speed import SpeedFinding, SpeedOutcome, block_log_speedups
 from compilegate.domain.judging.whole_job import (
     Confirmation,
     Source,
@@ -89,7 +89,9 @@ def test_short_blocks_that_whole_jobs_do_not_confirm_promote_nothing():
     assert "saving_unproven" == decision.reasons[0].code
 
 
-def test_the_combination_is_that_of_two_sources_by_hand():
+@pytest.mark.parametrize("candidates", [1, 3])
+def test_the_combination_is_that_of_two_sources_by_hand(candidates):
+    """Candidates share the error of the interval."""
     doc = timed(document(metrics=GOOD), around(65, 0.05), around(47, 0.05))
     doc["quality"].update(history=[2.5] * 6, history_wall_seconds=around(66, 0.05, 6))
     evidence = read_evidence(doc)
@@ -105,8 +107,8 @@ def test_the_combination_is_that_of_two_sources_by_hand():
     shares, dfs = weights / weights.sum(), np.array([5, 12])
     error = math.sqrt((1 + 4 * sum(shares * (1 - shares) / dfs)) / weights.sum())
     df = 1 / sum(shares**2 / dfs)
-    half = stats.t.ppf(0.975, df) * error
-    whole = whole_jobs(doc)
+    half = stats.t.ppf(1 - 0.025 / candidates, df) * error
+    whole = whole_jobs(doc, candidates)
 
     assert pytest.approx(shares @ [p, d]) == whole.log
     assert pytest.approx([math.exp(whole.log - half), math.exp(whole.log + half)]) == list(
@@ -170,6 +172,16 @@ def test_the_figures_of_a_source_are_those_of_its_unequal_arms():
     assert source.figures == SpeedSource(
         pytest.approx(math.exp(0.2)), pytest.approx(ends), ComparedRuns(3, 5)
     )
+    speed, other = SpeedFinding(SpeedOutcome.PASSED, (0.1, 0.2), 0.04, ""), replace(source, df=9.0)
+    whole = WholeJob(0.3, 0.1, 8.0, 0.03, 0.6, 0.02, other, source, target=0.9)
+    shown = Speedup(
+        math.exp(0.3), whole.interval, 0.95, speed.lower_bound, 2, 5, other.figures,
+        source.figures, 0.6, 0.03, 0.9,
+    )  # fmt: skip
+    assert shown == whole.figures(speed)
+    assert replace(shown, full_runs=0, predicted=None, measured=None) == replace(
+        whole, predicted=None, measured=None
+    ).figures(speed)
 
 
 def recompiling(longer: float) -> dict[str, Any]:
@@ -225,13 +237,6 @@ def test_past_walls_count_but_beside_runs_that_stop_early(early, steps, data, co
         run["steps"], run["fingerprint"]["data_sha256"] = steps, data
 
     assert counted == whole_jobs(doc).measured.baseline_runs
-
-
-def test_several_candidates_share_the_error_of_the_interval():
-    doc = document(metrics=GOOD)
-    one, two = whole_jobs(doc), whole_jobs(doc, candidates=2)
-
-    assert two.interval[0] < one.interval[0] < one.interval[1] < two.interval[1]
 
 
 def test_start_up_that_full_runs_recorded_is_in_the_prediction():
