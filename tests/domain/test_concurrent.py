@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compilegate.domain.decision import FlagAction, Verdict
+from compilegate.domain.decision import Verdict
 from compilegate.domain.judging.comparison import compare, compared_runs, samples_of
 from compilegate.domain.judging.evidence_file import read_evidence
 from tests.domain.evidence_builder import (
@@ -16,12 +16,10 @@ from tests.domain.evidence_builder import (
     arm,
     codes,
     document,
-    full_runs,
     judge,
     quality_run,
     runs,
     sample,
-    words,
 )
 
 MARGIN, SD = 0.02, 0.004
@@ -78,17 +76,6 @@ def test_a_second_candidate_is_not_compared_with_the_weeks_of_the_first():
     evidence = read_evidence(doc)
     compared = compare(samples_of(evidence.candidates[1], evidence))
     assert compared.difference < -0.75 * MARGIN
-
-
-def test_runs_of_one_seed_are_one_run():
-    doc = document(metrics=GOOD, policy={"quality_runs": "canary"})
-    for run in full_runs(doc):
-        run.update(seed=42, mode="canary")
-    decision = judge(doc)
-
-    assert (Verdict.INCONCLUSIVE, FlagAction.KEEP) == (decision.verdict, decision.flag_action)
-    assert "seeds_repeated" in codes(decision)
-    assert "compile and baseline repeat a seed" in words(decision)
 
 
 def test_productions_own_runs_may_repeat_a_seed_and_count_once():

@@ -121,7 +121,12 @@ def test_a_figure_out_of_its_range_is_refused_where_it_stands(path, unit, sound,
     ("path", "keys"),
     [
         ("schema", {"schema": 0}), ("schema", {"schema": 2}), ("phase", {"phase": "production"}),
-        ("promoted", {"promoted": "compile"}), ("on_top_of", {"on_top_of": "baseline"}),
+        ("promoted", {"promoted": "compile"}),
+        *(("promoted", {"phase": "probation", "promoted": name})
+          for name in (None, "baseline", "unknown")),
+        *(("arms", {"arms": [{"name": name} for name in names]})
+          for names in (["baseline"], ["compile", "b"], ["baseline"] * 2, ["baseline", "b", "b"])),
+        ("on_top_of", {"on_top_of": "baseline"}),
         ("on_top_of", {"on_top_of": "other"}), ("on_top_of", {"on_top_of": "compile"}),
         ("quality.goal", {"quality": {"metric": "loss", "goal": "higher", "margin": 1}}),
         ("quality.history_wall_seconds", {
@@ -129,7 +134,7 @@ def test_a_figure_out_of_its_range_is_refused_where_it_stands(path, unit, sound,
                 "metric": "loss", "goal": "minimize", "margin": 1, "history_wall_seconds": [9, 0],
             },
         }),
-        ("controls", {"controls": [{"name": "compile"}]}),
+        *(("controls", {"controls": [{"name": name}]}) for name in ("baseline", "compile")),
         ("controls", {"controls": [{"name": "a"}, {"name": "a"}]}),
         ("controls", {"controls": [{"name": "a", "runs": [FULL_RUN]}]}),
         ("arms[0].full_run_steps", {"full_run_steps": None}),

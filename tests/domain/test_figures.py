@@ -22,7 +22,7 @@ from compilegate.domain.judging.figures import (
     production_quality_figures,
     saving_figures,
 )
-from compilegate.domain.judging.whole_job import WholeJob
+from compilegate.domain.judging.whole_job import WholeJob, usd_per_run
 from tests.domain.evidence_builder import arm, document, quality_run, runs
 
 METRICS = {"baseline": [1.0, 1.2, 1.1], "compile": [1.1, 1.4]}
@@ -73,7 +73,7 @@ def test_an_arms_figures_are_those_of_its_own_runs():
     assert pytest.approx(median(MINE)) == shown.step_seconds_median
     assert (60.0, 5.5) == (shown.compile_seconds_cold, shown.compile_seconds_warm)
     assert (None, 7, 2) == (shown.recompiles, shown.graph_breaks, shown.graphs)
-    assert 3.5 == shown.peak_memory_gib
+    assert (3.5, usd_per_run(candidate, evidence)) == (shown.peak_memory_gib, shown.usd_per_run)
     assert pytest.approx((1.25, stdev([1.1, 1.4]))) == (shown.metric_mean, shown.metric_sd)
     assert (3, 2) == (shown.runs, shown.failed_runs)
     alone = arm_figures(*of(doc, "baseline"))
@@ -104,24 +104,26 @@ def test_a_difference_is_shown_with_the_runs_of_each_side():
     assert (3, 2, 0) == (none.runs.baseline, none.runs.candidate, none.runs.history)
 
 
-def test_a_saving_is_a_runs_price_over_a_year_with_the_bounds_of_the_speedup():
-    """A run of an hour at 1.408 dollars, 50 a week, 1.5 times as fast at twice the price."""
+@pytest.mark.parametrize("price", [2.0, 1.2])
+def test_a_saving_is_a_runs_price_over_a_year_with_the_bounds_of_the_speedup(price):
+    """A run of an hour at 1.408 dollars, 50 a week, 1.5 times as fast at another price."""
     doc = measured()
     doc |= {"runs_per_week": 50, "plan": {"spent_usd": 12.0}}
-    arm(doc)["usd_per_hour"] = 2 * 1.408
+    arm(doc)["usd_per_hour"] = price * 1.408
     for run in runs(doc, "baseline", "quality"):
         run["wall_seconds"] = 3600.0
     candidate, evidence = of(doc)
     saving = saving_figures(candidate, evidence, WHOLE)
 
     assert saving is not None
-    per_run = [1.408 * (1 - 2 / speedup) for speedup in (1.5, *WHOLE.interval)]
+    per_run = [1.408 * (1 - price / speedup) for speedup in (1.5, *WHOLE.interval)]
     assert pytest.approx(per_run[0]) == saving.usd_per_run
     assert pytest.approx(per_run[1:]) == list(saving.interval_usd_per_run)
     assert pytest.approx([one * 50 * 52 for one in per_run]) == [
         saving.usd_per_year, *saving.interval_usd_per_year,
     ]  # fmt: skip
-    assert (pytest.approx(1.408), 12.0, None) == (
+    payback = pytest.approx(12 / per_run[0]) if per_run[0] > 0 else None
+    assert (pytest.approx(1.408), 12.0, payback) == (
         saving.usd_per_run_baseline, saving.trial_usd, saving.payback_runs,
     )  # fmt: skip
     assert pytest.approx(break_even_run_minutes(candidate, evidence)) == (

@@ -12,7 +12,7 @@ from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.judging.identity import Identity, identity_of
 from compilegate_judge.explanation import explain
 from compilegate_judge.item import Section
-from tests.domain.evidence_builder import NOISY, WORSE, codes, document, full_runs, judge, runs
+from tests.domain.evidence_builder import codes, document, full_runs, judge, runs
 
 Document = dict[str, Any]
 # The baseline's runs vary by far more than the margin, and the candidate's are the same.
@@ -123,32 +123,6 @@ def test_jobs_of_which_nothing_is_recorded_are_two():
     assert expected == identity_of(evidence.candidates[0], evidence.baseline)
     assert expected.proven
     assert Identity() == Identity(0, 0)
-
-
-def test_unequal_weights_mean_nothing():
-    for metrics in (WORSE, NOISY):
-        doc = document(metrics=metrics)
-        plain = judge(doc)
-        for run in runs(with_weights(doc)):
-            run["final_weights_sha256"] += "-compiled"
-        decision = judge(doc)
-
-        assert plain.verdict == decision.verdict
-        assert plain.reasons == decision.reasons
-
-
-def test_pairs_of_one_model_do_not_overrule_a_clear_loss_of_the_other_runs():
-    lost = [2.5, 2.504, *[2.6 + 0.001 * i for i in range(6)]]
-    doc = with_weights(
-        document(metrics={"baseline": [2.5, 2.504, *[2.5] * 6], "compile": lost}, margin=0.02)
-    )
-    for run in runs(doc)[2:]:
-        run["seed"] += 100
-
-    decision = judge(doc)
-
-    assert Verdict.PROMOTE != decision.verdict
-    assert not {"quality_held"} & codes(decision)
 
 
 def test_the_explanation_shows_no_look_that_was_not_asked():

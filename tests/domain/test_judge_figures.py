@@ -63,7 +63,8 @@ FIGURES: dict[ModuleType, dict[str, object]] = {
         "SPEED_VERDICTS": {
             "passed": ("promote", "speedup_proven"), "too_slow": ("stay_off", "speedup_too_small"),
             "below_promote": ("stay_off", "speedup_below_promote"),
-            "crashed": ("stay_off", "candidate_crashed"), "other_steps": ("promote", "steps_differ"),
+            "crashed": ("stay_off", "candidate_crashed"),
+            "other_steps": ("promote", "steps_differ"),
             "more_blocks": ("continue", "speed_needs_blocks"),
             "inconclusive": ("inconclusive", "speed_inconclusive"),
         },

@@ -7,117 +7,31 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from scipy import stats
 
 from compilegate.domain.codec import read, write
-from compilegate.domain.decision import Decision, QualityRuns
+from compilegate.domain.decision import Decision
 from compilegate.domain.judging.evidence import Evidence
 from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.judging.same_quality import same_quality_figures
 from tests.domain.evidence_builder import (
-    CENTRE,
     GOOD,
-    PROBATION_MARGIN,
-    arm,
     document,
     judge,
-    probation_document,
     runs,
-    sample,
-    watch,
 )
 
 PRICE, JOB = 1.408, 65.0
-BASE_USD = JOB / 3600 * PRICE
 
 
 def saving(doc: dict[str, Any]) -> dict[str, Any]:
     return write(judge(doc).saving)
 
 
-def speedup(doc: dict[str, Any]) -> dict[str, Any]:
-    return write(judge(doc).speedup)
-
-
 def figures(decision: Decision, name: str = "compile") -> dict[str, Any]:
     return write(next(item for item in decision.arms if item.name == name))
 
 
-@pytest.mark.parametrize("price_ratio", [1.0, 1.1, 0.7])
-def test_a_saving_and_its_interval_are_those_of_the_speed_up(price_ratio):
-    doc = document(metrics=GOOD)
-    arm(doc)["usd_per_hour"] = price_ratio * PRICE
-    money, speed = saving(doc), speedup(doc)
-    saved, low, high = (
-        BASE_USD * (1 - price_ratio / ratio) for ratio in (speed["estimate"], *speed["interval"])
-    )
-
-    assert pytest.approx(BASE_USD) == money["usd_per_run_baseline"]
-    assert pytest.approx((saved, low, high)) == (
-        money["usd_per_run"], *money["interval_usd_per_run"],
-    )  # fmt: skip
-    assert pytest.approx([x * 2800 * 52 for x in (saved, low, high)]) == [
-        money["usd_per_year"], *money["interval_usd_per_year"],
-    ]  # fmt: skip
-
-
-def production_makes_them(doc: dict[str, Any]) -> None:
-    for name, mode in (("baseline", "production"), ("compile", "canary")):
-        for run in runs(doc, name):
-            run["mode"] = mode
-
-
-def one_crashed(doc: dict[str, Any]) -> None:
-    runs(doc, "baseline")[1].update(finished=False, metric=None, wall_seconds=None)
-
-
-def one_untimed(doc: dict[str, Any]) -> None:
-    runs(doc)[0]["wall_seconds"] = None
-
-
 SHORT = ("baseline", "compile")
-COSTS: dict[str, tuple[Any, Any]] = {
-    "segments and extra runs": (lambda doc: None, lambda blocks, walls: blocks + sum(walls)),
-    "runs that production made": (production_makes_them, lambda blocks, walls: blocks),
-    "a crash of unknown length": (one_crashed, lambda blocks, walls: blocks + sum(walls) - JOB),
-    "a run of unknown length": (one_untimed, lambda blocks, walls: None),
-    "the bill": (lambda doc: doc.update(plan={"spent_usd": 12.5}),
-                 lambda blocks, walls: 12.5 * 3600 / PRICE),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("what", COSTS)
-def test_a_trial_costs_its_segments_and_its_extra_runs_unless_the_bill_knows(what):
-    change, expected = COSTS[what]
-    doc = document(metrics=GOOD)
-    blocks = [sum(run["step_seconds"]) for name in SHORT for run in runs(doc, name, "speed")]
-    seconds = expected(
-        sum(blocks), [run["wall_seconds"] for name in SHORT for run in runs(doc, name)]
-    )
-    change(doc)
-    money = saving(doc)
-
-    assert (seconds is None) == (money["trial_usd"] is None) == (money["payback_runs"] is None)
-    if seconds is not None:
-        assert pytest.approx(seconds / 3600 * PRICE) == money["trial_usd"]
-        assert pytest.approx(money["trial_usd"] / money["usd_per_run"]) == money["payback_runs"]
-
-
-@pytest.mark.parametrize("key", ["usd_per_hour", "runs_per_week"])
-def test_without_a_price_or_a_schedule_there_is_no_saving(key):
-    assert judge({**document(metrics=GOOD), key: None}).saving is None
-
-
-@pytest.mark.parametrize(
-    ("walls", "seconds", "tolerance"),
-    [([], 60, 0.1), ([100.0, 140.0], 120, 1e-9)],  # by the blocks; by past runs
-)
-def test_before_any_full_run_the_baseline_has_a_price(walls, seconds, tolerance):
-    doc = document()
-    doc["quality"]["history_wall_seconds"] = walls
-    price = figures(judge(doc), "baseline")["usd_per_run"]
-
-    assert pytest.approx(seconds / 3600 * PRICE, rel=tolerance) == price
 
 
 def test_hours_far_from_those_measured_have_an_answer_of_their_own():
@@ -134,12 +48,6 @@ def test_hours_far_from_those_measured_have_an_answer_of_their_own():
     assert hour.interval[0] < hour.speedup < hour.interval[1]
     assert pytest.approx(10.5, rel=0.1) == hour.pays_from_seconds
     assert decision == read(Decision, write(decision))
-
-
-def test_break_even_is_the_overhead_over_the_share_saved():
-    """3 s of compilation at 1.4x: 3 x 1.4 / 0.4 = 10.5 s."""
-    assert pytest.approx(10.5 / 60, rel=0.1) == saving(document())["break_even_run_minutes"]
-    assert saving(document(speedup=0.9))["break_even_run_minutes"] is None
 
 
 def with_curves(doc: dict[str, Any], *, faster: float, floor: float = 2.0) -> dict[str, Any]:
@@ -245,27 +153,3 @@ def test_without_usable_curves_the_same_quality_has_no_price(curve):
             run["loss_curve"] = curve
 
         assert saving(doc)["same_quality"] is None
-
-
-def test_throughput_carries_students_interval():
-    doc = document(blocks=4)
-    steady = read_evidence(doc).segments["compile"].values()
-    rates = [32 / segment.steady_step_seconds for segment in steady if segment]
-    mean = sum(rates) / 4
-    figure = figures(judge(doc))
-
-    assert pytest.approx(mean) == figure["samples_per_second"]
-    assert pytest.approx(stats.t.interval(0.95, 3, loc=mean, scale=stats.sem(rates))) == (
-        tuple(figure["samples_per_second_interval"])
-    )
-
-
-def test_production_quality_is_compared_with_every_baseline_run_known():
-    doc = probation_document()
-    for value in sample(6, CENTRE - PROBATION_MARGIN / 4, 0.002):
-        watch(doc, metric=value)
-    quality = judge(doc).quality
-
-    assert pytest.approx(-PROBATION_MARGIN / 4, abs=1e-3) == quality.estimate
-    assert quality.interval and quality.interval[0] < quality.estimate < quality.interval[1]
-    assert QualityRuns(baseline=3, candidate=6, history=20) == quality.runs

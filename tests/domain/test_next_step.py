@@ -285,6 +285,7 @@ DESIGN = Design(history=0, n_max=12, error=0.05)
     ("made", "margin", "mode", "remaining", "target"),
     [
         # By the next look where the margin is wide, by as many as it takes where it is not.
+        ((0, 0), 0.02, "shadow", 100.0, 2),
         ((3, 3), 0.02, "shadow", 100.0, 5),
         ((3, 3), 0.0027, "shadow", 100.0, None),
         ((3, 3), 1e-6, "shadow", 100.0, 12),

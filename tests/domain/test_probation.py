@@ -186,11 +186,6 @@ def test_a_probation_ends_by_what_is_true_of_the_candidate_alone(world, verdict,
     assert ("baseline" in made) == (world not in ({}, {"both": 0.5}, {"both": 1.1}))
 
 
-@pytest.mark.parametrize(("share", "verdict"), [(0.3, "permanent"), (0.7, "revert")])
-def test_a_check_tolerates_half_a_margin(share, verdict):
-    assert verdict == follow(alarmed(), loss=share * PROBATION_MARGIN)[0].verdict
-
-
 def undecided(share: float) -> tuple[Decision, list[list[str]]]:
     """A noisy metric, the candidate a share of a margin down in every pair; what was requested."""
     doc = probation_document(sd=PROBATION_MARGIN, policy={"probation_runs": 3 * LAST})

@@ -9,17 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compilegate.domain.decision import Decision, FlagAction, Verdict
-from compilegate.domain.judging.design import Design
 from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.judging.next_step import (
     CHANCE_OF_A_WIN,
-    CHANCE_QUALITY_HOLDS,
     FULL_RUNS_EXPECTED,
     RUNS_DURING_TRIAL,
     TYPICAL_WIN,
     InformationValue,
     value_of_a_trial,
-    value_of_shadow_runs,
 )
 from tests.domain.evidence_builder import codes, document, judge, runs, sample, words
 
@@ -53,19 +50,6 @@ def test_a_trial_pays_by_a_formula_that_can_be_worked_by_hand():
     assert 0.0 == value_of(3.0).gain
     unknown = {**document(blocks=0), "runs_remaining": 9.0, "full_run_steps": None}
     assert None is value_of_a_trial(read_evidence(unknown))
-
-
-def test_further_runs_pay_by_a_formula_that_can_be_worked_by_hand():
-    """At 1.25 times the speed and the price a fifth is saved: 2 runs of each arm, none yet."""
-    evidence = read_evidence({**document(blocks=0), "runs_remaining": 20.0})
-    design = Design(history=0, n_max=12, error=0.05)
-    value = value_of_shadow_runs(evidence.candidates[0], evidence, design, 1.25)
-
-    assert (pytest.approx(CHANCE_QUALITY_HOLDS * 18 * 0.2), 1.6, 2) == (
-        value.gain,
-        value.cost,
-        value.runs,
-    )
 
 
 @given(remaining=st.floats(0, 1e6), more=st.floats(0, 1e6))

@@ -181,24 +181,17 @@ LESS: dict[str, Change] = {
     "no samples": full("samples_per_step", None),
     "samples that the baseline does not record": full("samples_per_step", None, "baseline"),
     "no tokens": full("tokens_per_step", None),
-    "half the tokens in blocks": blocks(tokens_per_step=2000.0),
-    "no tokens in blocks": blocks(tokens_per_step=None),
     "no tokens in blocks, one of which the baseline lacks": both(
         blocks(tokens_per_step=None),
         lambda doc: arm(doc, "baseline")["runs"].remove(runs(doc, "baseline", "speed")[0]),
     ),
-    "no samples in blocks": blocks(samples_per_step=None),
     "half the plan": lambda doc: arm(doc).update(full_run_steps=PLANNED // 2),
     "a declared plan, of fewer samples than it planned": both(
         plan(PLANNED // 2, {"batch_size": 64}, samples=64.0), full("samples_per_step", 40.0)
     ),
-    "half the plan, done": plan(PLANNED // 2, {"compiler": "torch_compile"}),
     "half the plan, of unknown samples and tokens": both(
         plan(PLANNED // 2, {"compiler": "torch_compile"}), uncounted
     ),
-    "blocks that plan this and that": lambda doc: runs(doc, stage="speed")[1].update(
-        full_run_steps=PLANNED // 2
-    ) or runs(doc, stage="speed")[0].update(full_run_steps=PLANNED),
     "a baseline that trains longer once": longer_baseline,
     "half the samples, of plans that nobody knows": both(
         unknown_plans, full("samples_per_step", 16.0)
