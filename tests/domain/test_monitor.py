@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.judging.monitor import (
     CLEAR_AT,
     FALSE_ALARM,
@@ -18,15 +20,26 @@ from compilegate.domain.judging.monitor import (
     TIE,
     Fall,
     Look,
+    Monitor,
     Outcome,
     average_run_length,
     cusum_step,
     cusum_threshold,
     look,
     mean_fall,
+    quality_monitor,
+    speed_monitor,
     spread_of,
 )
-from tests.domain.evidence_builder import BASE_WALL, MINE_WALL, codes, probation_document, runs
+from tests.domain.evidence_builder import (
+    BASE_WALL,
+    MINE_WALL,
+    arm,
+    codes,
+    probation_document,
+    runs,
+    watch,
+)
 from tests.domain.test_probation import follow
 
 MARGIN = 1.0
@@ -164,6 +177,83 @@ def test_its_errors_are_what_the_page_says(loss, spread, low, high, known_df):
 
 
 # The cumulative sum: its run length and its false alarms against simulation.
+
+
+HISTORY, BASE, MINE = (900.0, 1000.0, 1100.0, 950.0), (1000.0, 1050.0, 980.0), (500.0, 550.0)
+NEAR = math.log(1.2 * 1.25)
+
+
+@pytest.mark.parametrize(
+    ("walls", "proven", "spread", "gain"),
+    [
+        ((HISTORY, BASE, MINE), 1.7, None, None),
+        (((), BASE, (*MINE, 700.0)), 1.7, None, None),
+        # Too few to tell a spread, and some that hardly vary, a little faster than they have to be.
+        (((), BASE, MINE), 1.7, 0.04, None),
+        (((1600.0, 1600.1),) * 2 + ((1000.0,) * 3,), 1.7, 0.01, None),
+        (((1510.0, 1510.1),) * 2 + ((1000.0,) * 3,), 1.7, 0.01, None),
+        ((HISTORY, BASE, ()), 1.7, None, math.log(1.7)),
+        (((), (), MINE), None, 0.04, math.log(1.4)),
+    ],
+)
+def test_speed_is_watched_from_where_it_stood_for_all_gain_above_the_bar(
+    walls, proven, spread, gain
+):
+    """A bar of 1.2 at 1.25 times the price."""
+    doc = probation_document(policy={"min_proven_speedup": 1.2, "min_mean_speedup": 1.4})
+    history, base, mine = walls
+    doc["quality"]["history_wall_seconds"] = list(history)
+    arm(doc)["usd_per_hour"] = 1.25 * doc["usd_per_hour"]
+    for name, own in (("baseline", base), ("compile", mine)):
+        for run, seconds in zip(runs(doc, name), (*own, None, None, None), strict=False):
+            run["wall_seconds"] = seconds
+    seen = speed_monitor(evidence := read_evidence(doc), evidence.promoted_arm, proven)
+    logs = [[-math.log(seconds) for seconds in own] for own in walls]
+    df = sum(len(own) - 1 for own in logs if own)
+    pooled = math.sqrt(sum(float(np.var(own)) * len(own) for own in logs if own) / df)
+    old = logs[0] + logs[1]
+    gain = float(np.mean(logs[2]) - np.mean(old)) if gain is None else gain
+
+    assert seen.old == old
+    assert pytest.approx((spread or pooled, gain, -NEAR)) == (
+        seen.spread, seen.level, seen.tolerated,
+    )  # fmt: skip
+    assert pytest.approx((max(gain - NEAR, 0.02), max(gain - NEAR, 0.1))) == (
+        seen.shift, seen.checked_shift,
+    )  # fmt: skip
+
+
+OLD = [1.0, 2.0, 3.0, 2.0]
+
+
+@pytest.mark.parametrize(
+    ("new", "reference"),
+    [([], 2.25), ([2.0, 2.5], 12.5 / 6 + 0.25), ([9.0], 3.4 + 0.25),
+     # 13 spreads off: earlier runs count by 1/(1/4 + 13^2).
+     ([8.0, 9.0], (2 / 169.25 + 17) / (1 / 169.25 + 2) + 0.25)],
+)  # fmt: skip
+def test_runs_of_before_count_less_once_two_since_contradict_them(new, reference):
+    seen = Monitor("", "", lambda run: run.metric, OLD, 0.5, 1.0, 1.0, 0.5, 0.25, 12, new=new)
+
+    assert pytest.approx(reference) == seen.reference
+
+
+def test_a_run_is_seen_that_has_a_figure_beside_a_reference_that_varies():
+    doc = watch({**probation_document(), "promoted": "compile"}, metric=0.75)
+    doc["quality"]["goal"] = "minimize"
+    evidence = read_evidence(doc)
+    seen, (run,) = quality_monitor(evidence, evidence.promoted_arm), evidence.promoted_arm.probation
+    silent = replace(run, metric=None)
+
+    assert (-0.75, None) == (seen.figure(run), seen.figure(silent))
+    assert (True, False) == (seen.sees(run), seen.sees(silent))
+    assert [True, False, False] == [
+        replace(seen, **keys).sees(run) for keys in ({"old": [1.0]}, {"old": []}, {"spread": 0.0})
+    ]
+    seen.total = 0.65 * seen.limit
+    assert not seen.suspicious
+    seen.total = math.nextafter(seen.total, math.inf)
+    assert seen.suspicious
 
 
 RATIOS = st.floats(0.1, 5)

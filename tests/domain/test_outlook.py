@@ -88,3 +88,7 @@ def test_the_runs_from_which_on_a_trial_or_its_proof_pays(left, speedup, needed)
 
     assert needed == runs_that_pay(with_runs_left(evidence, left), candidate, speedup)
     assert runs_that_pay(with_runs_left(evidence, None), candidate, speedup) is None
+    unknown = replace(candidate, full_run_steps=None)
+    unmeasured = replace(evidence, arms=(replace(evidence.baseline, full_run_steps=None), unknown))
+    least = runs_that_pay(with_runs_left(unmeasured, left), unknown, None)
+    assert (4 if left == 2 else None) == least
