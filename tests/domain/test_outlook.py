@@ -38,6 +38,7 @@ OUTLOOKS: list[tuple[str, float | None, float | None, tuple[Any, ...]]] = [
     ("shadow", 0.05, 728, (0.0575, 0.0174, None, None, None, None)),  # beyond what extra runs prove
     ("hybrid", 0.05, 20, (0.0701, 0.01427, 18, 18, 36, None)),
     ("hybrid", 0.06, 728, (0.0400, 0.0300, None, None, None, None)),
+    ("hybrid", 0.08, 728, (0.0534, 0.0300, 54, 54, None, None)),
 ]
 
 

@@ -125,6 +125,7 @@ def test_runs_that_vary_more_than_before_count_alone():
     assert pytest.approx((3 * 0.002**2 + 8 * 0.0005**2) / 11) == calm.spread**2
     assert pytest.approx(11) == calm.df
     assert "count alone" in words(judge(noisy))
+    assert "count alone" not in words(judge(trial(count=0)))
     assert Verdict.PROMOTE != judge(noisy).verdict
 
 

@@ -219,7 +219,7 @@ def test_a_trial_that_cannot_reach_its_target_ends_before_its_quality_is_proven(
 
     assert Verdict.INCONCLUSIVE == decision.verdict
     assert {"target_unreached", "quality_needs_runs"} <= codes(decision)
-    assert Verdict.CONTINUE == judge(few).verdict
+    assert (Verdict.CONTINUE, None) == (judge(few).verdict, whole_jobs(few))
 
 
 def test_a_baseline_run_that_misses_counts_until_its_last_evaluation():
