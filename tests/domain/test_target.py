@@ -178,6 +178,8 @@ def test_only_a_run_that_was_timed_to_its_end_has_a_time_to_the_target():
         for keys in ({}, {"finished": False}, {"wall_seconds": None}, {"record": {}})
     ]
     assert 785.0 == TimesToTarget(base, evidence).seconds(beside)
+    silent = replace(mine, quality=(replace(run, record={}), *mine.quality[1:]))
+    assert "target_unmeasured" == target_problem(silent, evidence).code
 
 
 def test_between_looks_nothing_is_proven():
