@@ -8,18 +8,33 @@ from typing import Any
 
 import pytest
 
+from compilegate.domain import naming
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.flag import MAX_BYTES, OFF, Flag
 from compilegate.domain.flag_change import Override
 from compilegate.domain.records.flags import Author
-from compilegate.domain.records.trials import TrialStarted
+from compilegate.domain.records.trials import TrialDecided, TrialStarted
+from compilegate.domain.utc import iso
 from compilegate.usecases.flag.change_flag import (
+    Changed,
     change_flag,
+    find_candidate,
     latest_flag,
     repair_flag,
+    repair_if_possible,
     revert_by_hand,
+    set_by_hand,
 )
-from tests.usecases.flag_changes import FLAG, WORKLOAD, assert_sound, flag_change, history
+from compilegate.usecases.planning import plan_trial
+from tests.usecases.flag_changes import (
+    FLAG,
+    OVERRIDES,
+    WORKLOAD,
+    assert_sound,
+    flag_change,
+    history,
+)
+from tests.usecases.trial_builder import EVENT, TRIAL
 
 
 def make(services: Any, kind: str, **given: Any) -> Any:
@@ -48,6 +63,7 @@ def test_a_flag_that_is_already_so_is_not_changed(
     for earlier in before:
         make(services, earlier)
     stood = latest_flag(WORKLOAD, services)
+    services.flags.values.clear()  # lost, and written again
 
     made = make(services, kind, change_id="again")
 
@@ -160,6 +176,38 @@ def test_a_flag_too_large_for_the_parameter_is_refused_before_it_is_written_down
     with pytest.raises(InvalidInputError, match="4096"):
         change_flag(WORKLOAD, large, services=services)
     assert [] == history(services)
+
+
+def test_an_override_by_hand_is_of_a_planned_candidate_and_stands_once_it_is_recorded(
+    services: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    plan_trial(EVENT, services=services)
+    for trial in (TRIAL, "0unplanned"):
+        services.ledger.append(WORKLOAD, TrialDecided(1, trial, "promote", "key", "d1", "compile"))
+    candidate, why = find_candidate(WORKLOAD, "compile", services), Override("ana", "why")
+
+    def fails(*_: Any) -> None:
+        raise PermissionError("may not write")
+
+    with monkeypatch.context() as patched, pytest.raises(PermissionError):
+        patched.setattr(services.ledger.raw, "put_once", fails)
+        set_by_hand(WORKLOAD, candidate, why, services=services)
+    with monkeypatch.context() as patched:
+        patched.setattr(services.flags, "write", fails)
+        made = set_by_hand(WORKLOAD, candidate, why, services=services)
+        repair_if_possible(WORKLOAD, services)
+    assert "the flag of bert-docs could not be repaired" in caplog.text
+    repair_if_possible(WORKLOAD, services)
+    assert_sound(services)
+
+    on = Flag(True, "probation", "compile", OVERRIDES, "d1", iso(now(services)))
+    assert Changed(True, on, 1, unwritten="may not write") == made
+    (entry,) = services.ledger.history(WORKLOAD).flags
+    evidence = naming.record_key(WORKLOAD, TRIAL, "evidence")
+    details = {"trial": TRIAL, "decision_key": "key", "evidence_key": evidence}
+    assert ("human:ana", "set", "why", details) == (
+        entry.by, entry.action, entry.reason, entry.details,
+    )  # fmt: skip
 
 
 def test_an_override_that_is_repeated_binds_a_trial_that_began_in_between(services: Any) -> None:

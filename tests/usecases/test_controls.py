@@ -64,6 +64,10 @@ def test_a_control_takes_part_in_three_blocks_and_in_no_full_run(services: Any) 
             "s2a2": {}, "s2b2": {}, "s2c2": {"control": "true"}, "s2a3": {}, "s2b3": {},
         }.items()
     ] == answer["runs"]  # fmt: skip
+    request = asked(services, answer)["s2b2"]
+    source = "s3://data/workloads/bert-docs/s.tgz"
+    assert json.dumps(source) == request["HyperParameters"]["sagemaker_submit_directory"]
+    assert {"Key": "compilegate:execution", "Value": EVENT["execution"]} in request["Tags"]
     later = call_judge(services, 3, [], asks_full_runs("managed 17", "baseline 17"))
     assert ["q3b17", "q3a17"] == [run["run"] for run in later["runs"]]
 

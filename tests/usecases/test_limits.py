@@ -16,6 +16,7 @@ from tests.usecases.trial_builder import (
     asks_full_runs,
     asks_speed,
     call_judge,
+    ended,
     evidence,
     first_round,
     load,
@@ -100,6 +101,24 @@ def test_a_job_without_a_waiting_execution_is_stopped_and_paid_for_as_it_is_bill
     services.jobs.descriptions[job]["BillableTimeInSeconds"] = 36
     call_judge(services, 3, [], asks_full_runs("compile 18"))
     assert spent(services) == pytest.approx(rate(services) / 100)
+
+
+def test_prices_are_read_of_earlier_tries_and_of_jobs_that_left_no_run_before(
+    services: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first_round(services)
+    lost = [second_try(services, f"q1b{seed}", started=0.0) for seed in (17, 18)]
+    call_judge(services, 1, [ended(services, "s0", "baseline", "compile")], asks_speed())
+    call_judge(services, 2, lost, asks_full_runs("compile 17"))
+    read: list[str] = []
+    monkeypatch.setattr(services.jobs, "describe_all", lambda names: read.extend(names) or {})
+    again = second_try(services, "q2b17", started=0.0)
+    call_judge(services, 3, [again, lost[0]], asks_full_runs("compile 18"))
+
+    first, second = (lost[n]["job"].replace("-r1", "-r0") for n in (0, 1))
+    assert sorted([again["job"].replace("-r1", "-r0"), first, first, second, lost[1]["job"]]) == (
+        sorted(read)
+    )
 
 
 def test_jobs_of_the_round_just_asked_for_are_left_alone(services: Any) -> None:

@@ -100,9 +100,7 @@ def close_approval(event: Mapping[str, Any], *, services: Services) -> dict[str,
 
 def abandon_approval(trial: Trial, *, services: Services) -> None:
     """The trial has ended while it waited: answer its open question with no."""
-    key = trials.ApprovalRequested.key_of(trial=trial.trial)
-    asked = services.ledger.history(trial.workload, key).open_approvals
-    if any(one.trial == trial.trial for one in asked):
+    if approval_of(trial, services.ledger):  # an earlier answer stands
         reason = "the trial was stopped while it waited"
         answer_once(trial, trials.STOPPED, reason, approved=False, services=services)
 
