@@ -9,15 +9,11 @@ import pytest
 
 from compilegate.domain import naming
 from compilegate.domain.decision import SIGNAL
-from compilegate.domain.errors import (
-    InvalidInputError,
-    UnreadableRecordError,
-    WorkloadLockedError,
-)
+from compilegate.domain.errors import InvalidInputError, UnreadableRecordError
 from compilegate.domain.flag_change import Override
 from compilegate.domain.notes import read_notes
 from compilegate.domain.planning.rounds import LOCK_SECONDS
-from compilegate.domain.records.trials import WAIT_SECONDS, ApprovalAnswer, ApprovalRequested
+from compilegate.domain.records.trials import WAIT_SECONDS, ApprovalRequested
 from compilegate.report.notifications.approval import approval_needed
 from compilegate.usecases.flag.approval import (
     abandon_approval,
@@ -33,14 +29,13 @@ from compilegate.usecases.planning import plan_trial
 from compilegate.usecases.records import Trial, load_decision, to_json
 from compilegate.usecases.trial.apply_flag import apply_flag, record_decision
 from compilegate.usecases.trial.lock import acquire_lock
-from tests import fakes
 from tests.decision_builder import decision_document
 from tests.domain.workload_builder import SOUND, change
 from tests.usecases.flag_changes import flag_change
 from tests.usecases.trial_builder import EVENT, FLAG, SPEC, TRIAL, damage_token, put_spec
 
 ANA = Override("ana", "looks right")
-NAME, NOW = "bert-docs", fakes.FixedClock().now()
+NAME = "bert-docs"
 
 
 @pytest.fixture
@@ -143,20 +138,6 @@ def test_a_person_answers_the_newest_open_question_of_several(
     assert "abcd1235" == question(NAME, services).trial
     said = {"approved": True, "by": "human:ana", "reason": "looks right"}
     assert {"t1": said, "t2": said} == services.tokens.answers
-
-
-def test_a_trial_whose_lock_was_taken_while_it_asked_leaves_no_open_question(
-    services: Any, event: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(services.locks, "extend", lambda *_, **__: services.locks.held.clear())
-    for _ in range(2):
-        with pytest.raises(WorkloadLockedError, match="no longer holds bert-docs"):
-            ask_approval(event, services=services)
-
-        (asked,) = services.ledger.history(NAME).approvals
-        why = "the trial was stopped while it waited"
-        assert ApprovalAnswer(NOW, TRIAL, "evaluate", False, why, 0) == asked.answer
-        services.clock.seconds += 60
 
 
 def test_silence_is_a_no_and_is_written_down(services: Any, event: dict[str, Any]) -> None:

@@ -21,7 +21,6 @@ from tests.usecases.trial_builder import (
     first_round,
     load,
     outcome,
-    own_stop,
     put_spec,
 )
 
@@ -110,7 +109,7 @@ def test_prices_are_read_of_earlier_tries_and_of_jobs_that_left_no_run_before(
     lost = [second_try(services, f"q1b{seed}", started=0.0) for seed in (17, 18)]
     call_judge(services, 1, [ended(services, "s0", "baseline", "compile")], asks_speed())
     call_judge(services, 2, lost, asks_full_runs("compile 17"))
-    read: list[str] = []
+    read: list[str] = []  # none of the round that a late call asks for again
     monkeypatch.setattr(services.jobs, "describe_all", lambda names: read.extend(names) or {})
     again = second_try(services, "q2b17", started=0.0)
     call_judge(services, 3, [again, lost[0]], asks_full_runs("compile 18"))
@@ -119,14 +118,3 @@ def test_prices_are_read_of_earlier_tries_and_of_jobs_that_left_no_run_before(
     assert sorted([again["job"].replace("-r1", "-r0"), first, first, second, lost[1]["job"]]) == (
         sorted(read)
     )
-
-
-def test_jobs_of_the_round_just_asked_for_are_left_alone(services: Any) -> None:
-    """A call that is repeated late must not stop what the first one's answer has started."""
-    first_round(services)
-    job = outcome("s1")["job"]
-    services.jobs.add(job, "InProgress", started=0.0)
-    call_judge(services, 1, [own_stop(services, "s0")], asks_speed())
-
-    assert "InProgress" == services.jobs.describe(job)["TrainingJobStatus"]
-    assert 0 == spent(services)

@@ -23,11 +23,9 @@ from compilegate.ports import Services
 from compilegate.usecases import planning, records
 from compilegate.usecases.planning import check_eligibility, past_overheads, plan_for, plan_trial
 from compilegate.usecases.records import Trial, facts_for_workload, save_decision, to_json
-from compilegate.usecases.trial.abort_trial import abort_trial
-from compilegate.usecases.trial.lock import acquire_lock
 from tests.decision_builder import arm_figures
 from tests.domain.workload_builder import SOUND, change
-from tests.fakes import FixedQuotas, start_job
+from tests.fakes import FixedQuotas
 from tests.usecases.trial_builder import EVENT, SPEC, TRIAL, put_spec, says
 
 KIND = SOUND.training.instance_type
@@ -111,15 +109,6 @@ def test_the_refusal_is_recorded_before_anything_is_spent(services: Services) ->
     (reason,) = json.loads(services.store.get(answer["decision_key"]))["reasons"]
     assert "request_refused" == reason["code"]
     assert "as a speed job carries them" in reason["message"]
-
-
-def test_a_workload_whose_name_ends_like_the_trials_id_keeps_its_jobs(services: Any) -> None:
-    """``bert-docs-ID`` is a name that a workload may have; its jobs begin like the trial's."""
-    acquire_lock(EVENT, services=services)
-    foreign = start_job(services, f"bert-docs-{TRIAL}", "0mabc123", "q1a17")
-    abort_trial({**EVENT, "error": "States.Timeout", "cause": ""}, services=services)
-
-    assert "InProgress" == services.jobs.describe(foreign)["TrainingJobStatus"]
 
 
 # What earlier trials measured decides whether a short run may be compiled.

@@ -119,6 +119,7 @@ DECIDED = {
     [
         ({"trial": "2"}, []),
         ({"reasons": [{"code": "open", "arm": "a"}]}, []),
+        ({"reasons": [{"code": "b", "arm": "b"}]}, ["reasons[0].arm", "reasons[0].code"]),
         ({"reasons": [REASON, REASON]}, ["reasons"]),
         ({"verdict": "revert"}, ["verdict"]),
         ({"verdict": "revert", "speedup": {"estimate": 1.6}}, ["speedup.estimate", "verdict"]),
@@ -222,16 +223,3 @@ def test_what_never_became_evidence_cannot_be_replayed(
     replayed = again(services, decision_id)
 
     assert (None, True) == (replayed.comparison, why in str(replayed.why_not))
-
-
-@pytest.mark.parametrize("changed", [{"code": "other"}, {"arm": "other"}])
-def test_another_code_or_arm_of_a_reason_is_a_difference(
-    changed: dict[str, str], services: Any
-) -> None:
-    decision_id = recorded(services, promoted())
-    first, *others = load_record(services.store, ON, "decision")["reasons"]
-    change_decision(services, reasons=[{**first, **changed}, *others])
-
-    (difference,) = again(services, decision_id).comparison.differences
-
-    assert f"reasons[0].{next(iter(changed))}" == difference.field

@@ -113,13 +113,6 @@ def outcome(run: str, status: str = "Completed", **extra: Any) -> dict[str, Any]
     return {"run": run, "job": job, "status": status, "reason": None, **extra}
 
 
-def own_stop(services: Any, run: str) -> dict[str, Any]:
-    """The outcome of a job that the trial itself has stopped."""
-    stopped = outcome(run, "Stopped", reason="the job was stopped")
-    services.store.put(naming.stop_key("bert-docs", TRIAL, stopped["job"]), b"{}")
-    return stopped
-
-
 def put_output(services: Any, job: str, body: bytes) -> None:
     services.store.put(naming.job_output_key("bert-docs", TRIAL, job), body)
 
