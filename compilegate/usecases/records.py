@@ -370,7 +370,7 @@ def owner_of_workload(workload: str, store: ObjectStore) -> str | None:
     """The registered owner; None where it was never registered or that cannot be read."""
     try:
         return load_registration(store, workload).owner
-    except (CompilegateError, KeyError, ValueError):
+    except CompilegateError:
         return None
 
 

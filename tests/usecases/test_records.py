@@ -8,13 +8,16 @@ import threading
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock, patch
 
 import pytest
 
 from compilegate.domain import naming
-from compilegate.domain.codec import DocumentError
+from compilegate.domain.codec import DocumentError, write
 from compilegate.domain.decision import Decision, FlagAction
 from compilegate.domain.errors import InvalidInputError, NotFoundError, UnreadableRecordError
+from compilegate.domain.production.registration import TrainedJob
+from compilegate.domain.records.trials import FlagOutcome
 from compilegate.domain.trial.plan import RecordedPlan
 from compilegate.usecases import records
 from compilegate.usecases.records import Trial, to_json
@@ -25,6 +28,7 @@ from tests.usecases.trial_builder import FLAG, SPEC, put_spec
 
 ON = Trial("bert-docs", "t1", SPEC)
 KEY = "decisions/bert-docs/t1/decision.json"
+OTHER = "workloads/other/specs/x.json"
 PLAN: Any = SimpleNamespace(spec_key="of the plan")
 
 
@@ -98,6 +102,23 @@ def test_what_is_not_there_is_none_and_not_logged(
     assert ([None] * 5, "") == (nothing, caplog.text)
 
 
+@pytest.mark.parametrize("error", records.UNREADABLE)
+def test_a_plan_that_cannot_be_read_is_none_and_logged(
+    error: type[Exception], services: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    read = Mock(side_effect=error("a reason"))
+    with caplog.at_level(logging.WARNING), patch.object(records, "load_plan", read):
+        assert records.find_plan(services.store, ON) is None
+    assert "the plan of trial t1 cannot be read" in caplog.text
+
+
+def test_an_outcome_for_the_flag_is_read_as_it_was_kept(services: Any) -> None:
+    outcome = FlagOutcome(changed=True, enabled=True, state="probation")
+    records.save_record(services.store, ON, "flag", write(outcome))
+
+    assert outcome == records.find_flag_outcome(services.store, ON)
+
+
 @pytest.mark.parametrize(
     ("body", "value"), [(b'{"a": 1}', {"a": 1}), (b"[]", []), (b"{", None), (b"\xff", None)]
 )
@@ -140,7 +161,7 @@ def test_a_decision_is_kept_with_its_trial_and_the_name_of_its_flag(services: An
         (b"[]", InvalidInputError, "cannot be read as a registration"),
         (b"{", InvalidInputError, "cannot be read as a registration"),
         (None, NotFoundError, "is not registered"),
-        ({"spec_key": "workloads/other/specs/x.json"}, InvalidInputError, "not a spec of bert"),
+        ({"spec_key": OTHER}, InvalidInputError, "not a spec of bert"),
     ],
 )
 def test_what_production_cannot_train_is_refused_with_a_fix(
@@ -160,7 +181,12 @@ def test_a_registered_workload_is_its_spec(services: Any) -> None:
     register(services)
     spec = records.load_registered("bert-docs", services.store)
 
-    assert (SOUND, SPEC, "workloads/bert-docs/s.tgz") == (spec.workload, spec.key, spec.source_key)
+    source = "workloads/bert-docs/s.tgz"
+    assert (SOUND, SPEC, source, source) == (
+        spec.workload, spec.key, spec.source_key, spec.code,
+    )  # fmt: skip
+    assert TrainedJob(SOUND, "own") == replace(spec, code_digest="own").job
+    assert spec == records.spec_at(services.store, SPEC)
     assert ["bert-docs"] == records.workload_names(services.store)
 
 
@@ -177,7 +203,8 @@ def test_an_owner_is_that_of_the_trial_or_the_registration_or_none(services: Any
         put(services, SPEC, spec)
         assert records.owner_of(ON, store) is None
     assert records.owner_of(replace(ON, spec_key=""), store) is None
-    assert records.owner_of(replace(ON, spec_key="workloads/other/specs/x.json"), store) is None
+    put(services, OTHER, {"workload": SOUND.to_dict(), "source_key": "s"})
+    assert records.owner_of(replace(ON, spec_key=OTHER), store) is None
 
 
 # Of many.
