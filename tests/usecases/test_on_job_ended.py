@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 import json
 import logging
+from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -57,15 +59,6 @@ def job_of(run: str) -> str:
     return str(outcome(run)["job"])
 
 
-def asked(run: str) -> dict[str, str]:
-    """A run as JudgeArms asks for it."""
-    return {
-        "run": run,
-        "request_key": naming.request_key("bert-docs", EVENT["trial"], run),
-        "job_base": naming.job_base("bert-docs", EVENT["trial"], run),
-    }
-
-
 def complete(services: Any, run: str) -> None:
     services.jobs.descriptions[job_of(run)]["TrainingJobStatus"] = "Completed"
     put_output(services, job_of(run), quality_output(int(run[3:])))
@@ -81,7 +74,7 @@ def end_job(
 ) -> dict[str, Any]:
     failed = {"error": error, "cause": json.dumps(cause)}
     ended = {"status": "Completed"} if cause is None else failed
-    runs = [asked(item) for item in ROUND]
+    runs = [{"run": item} for item in ROUND]
     event = {**EVENT, "run": run, "job": job_of(run), "runs": runs, **ended}
     return on_job_ended(event, services=services, judge=judge or ScriptedJudge(says("continue")))
 
@@ -105,37 +98,28 @@ def still_running(services: Any) -> list[str]:
     return [run for run in ROUND if job_of(run) in running]
 
 
-def goes_on_with_the_other(why: str) -> Decision:
-    """The judge asks for full runs of the second candidate; of the first it says why not."""
+@pytest.mark.parametrize("ended_before", [False, True])
+def test_a_candidates_crash_stops_its_other_runs_and_leaves_the_baselines_to_the_next_candidate(
+    services: Any, *, ended_before: bool
+) -> None:
+    """What has ended may be shown in progress for a moment; it is not stopped."""
     asked = asks_full_runs("compile-b48 19", candidate="compile-b48")
-    reason = Reason(why, "said why", arm="compile")
-    return dataclasses.replace(asked, reasons=(*asked.reasons, reason))
-
-
-def test_a_candidates_crash_leaves_the_baselines_runs_to_the_next_candidate(services: Any) -> None:
-    judge = ScriptedJudge(goes_on_with_the_other("candidate_crashed"))
+    crash = Reason("candidate_crashed", "said why", arm="compile")
+    judge = ScriptedJudge(dataclasses.replace(asked, reasons=(*asked.reasons, crash)))
+    if ended_before:
+        end_job(services, "q1b18", cause=CRASHED)
+    before = dict(services.store.objects)
     services.jobs.descriptions[job_of("q1b17")]["TrainingJobStatus"] = "Failed"
     answer = end_job(services, "q1b17", judge, cause=CRASHED)
 
     assert ("Failed", [1]) == (answer["status"], answer["rejected_arms"])
-    assert ["q1a17"] == still_running(services)
-    ((crashed,),) = (shown.arms[1].runs for shown in judge.shown)
+    assert ["q1a17", *["q1b18"] * ended_before] == still_running(services)
+    stopped = {} if ended_before else {stop_key("q1b18"): AT}
+    assert {f"{ENDS}{job_of('q1b17')}": AT, **stopped} == written(services, before)
+    crashed = judge.shown[-1].arms[1].runs[0]
     assert (job_of("q1b17"), False, "AlgorithmError: NaN") == (
         crashed.job, crashed.finished, crashed.record["reason"],
     )  # fmt: skip
-
-
-def test_a_run_that_has_ended_is_not_stopped_again_with_its_arm(services: Any) -> None:
-    """Its job may be shown in progress for a moment, and has read its request."""
-    end_job(services, "q1b18", cause=CRASHED)
-    before = dict(services.store.objects)
-    answer = end_job(
-        services, "q1b17", ScriptedJudge(goes_on_with_the_other("not_equivalent")), cause=CRASHED
-    )
-
-    assert [1] == answer["rejected_arms"]
-    assert ["q1b17", "q1a17", "q1b18"] == still_running(services)
-    assert {f"{ENDS}{job_of('q1b17')}": AT} == written(services, before)
 
 
 FAILED = {"run": "q1b17", "job": job_of("q1b17"), "rejected_arms": [], "infrastructure": False,
@@ -201,19 +185,16 @@ def test_broken_evidence_of_a_sibling_ends_the_round_that_it_makes_invalid(servi
     assert [0, 1, 2] == answer["rejected_arms"]
 
 
-class Outputs:
-    """Says how an output was asked for, or raises an error."""
+def outputs(error: Exception | None) -> Any:
+    """They say how they were asked for, or raise the error."""
 
-    def __init__(self, error: Exception | None = None) -> None:
-        self.error = error
+    def read(how: str, uri: str, *of: Any) -> Any:
+        if error is not None:
+            raise error
+        return ((how, uri.removeprefix("s3://data/"), *of),)
 
-    def __getattr__(self, how: str) -> Any:
-        def read(uri: str, *of: Any) -> Any:
-            if self.error is not None:
-                raise self.error
-            return ((how, uri.removeprefix("s3://data/"), *of),)
-
-        return read
+    readers = ("segments", "full_run", "paired_runs")
+    return SimpleNamespace(**{how: partial(read, how) for how in readers})
 
 
 def read_end(
@@ -221,7 +202,7 @@ def read_end(
     **fields: Any,
 ) -> EndedJob:  # fmt: skip
     """What is read of a job on the nodes of two candidates and a control, the last withdrawn."""
-    services: Any = dataclasses.replace(fakes.services(), outputs=Outputs(error))
+    services: Any = dataclasses.replace(fakes.services(), outputs=outputs(error))
     for block, request in enumerate((asks_for("far"), asks_for("a-control"), {"Withdrawn": AT})):
         key = naming.request_key("bert-docs", TRIAL, f"s1{'bcc'[block]}{block}")
         services.store.put(key, to_json(request))
