@@ -38,27 +38,19 @@ def decide(services: Any, verdict: str, action: str) -> dict[str, Any]:
     return {**EVENT, "decision_key": key}
 
 
-def applied(event: dict[str, Any], services: Any) -> dict[str, Any]:
-    answer = apply_flag(event, services=services)
-    return {key: answer[key] for key in ("changed", "enabled")}
-
-
-def test_a_promotion_that_names_no_candidate_changes_nothing(services: Any) -> None:
-    event = decide(services, "promote", "enable")
-    decision = json.loads(services.store.get(event["decision_key"]))
-    services.store.put(event["decision_key"], to_json({**decision, "candidate": None}))
-
-    with pytest.raises(InvalidEvidenceError, match="candidate"):
-        apply_flag(event, services=services)
-
-    assert [] == services.ledger.raw.entries("bert-docs", ledger_keys.FLAG_ENTRIES)
-
-
 def record(event: dict[str, Any], services: Any, **changes: Any) -> dict[str, Any]:
     """The event of a decision that is changed where it is kept."""
     decision = json.loads(services.store.get(event["decision_key"]))
     services.store.put(event["decision_key"], to_json({**decision, **changes}))
     return event
+
+
+def test_a_promotion_that_names_no_candidate_changes_nothing(services: Any) -> None:
+    event = record(decide(services, "promote", "enable"), services, candidate=None)
+    with pytest.raises(InvalidEvidenceError, match="candidate"):
+        apply_flag(event, services=services)
+
+    assert [] == services.ledger.raw.entries("bert-docs", ledger_keys.FLAG_ENTRIES)
 
 
 PAID = {**document(), "plan": {"spent_usd": 12.5}}
@@ -149,7 +141,8 @@ def test_a_change_says_what_it_rests_on_and_which_changes_it_accounts_for(
 def test_a_decision_that_does_not_say_what_to_do_with_the_flag_keeps_it(services: Any) -> None:
     event = record(decide(services, "promote", "enable"), services, flag=None)
 
-    assert {"changed": False, "enabled": False} == applied(event, services)
+    kept = {"changed": False, "enabled": False, "approval": None}
+    assert kept == apply_flag(event, services=services)
     assert "off" == load(services, "flag")["state"]
 
 
@@ -166,7 +159,8 @@ def test_damaged_figures_keep_no_flag_on_and_turn_none_on(
         apply_flag({**promoted, "trial": "abcd1236"}, services=services)
 
     later = record(decide(services, "stay_off", "disable"), services, **damage)
-    assert {"changed": True, "enabled": False} == applied({**later, "trial": "abcd1235"}, services)
+    off = apply_flag({**later, "trial": "abcd1235"}, services=services)
+    assert {"changed": True, "enabled": False, "approval": None} == off
 
 
 SKEW = 3600
@@ -186,7 +180,7 @@ def test_a_wrong_clock_does_not_change_which_decision_outranks(
     if said == "before the trial":
         acquire_lock(EVENT, services=services)
 
-    assert changed is applied(event, services)["changed"]
+    assert changed is apply_flag(event, services=services)["changed"]
     assert changed is (load(services, "flag")["held_by"] is None)
 
 
@@ -205,29 +199,16 @@ def test_a_trial_that_began_before_its_candidate_was_reverted_does_not_turn_it_o
         services=services,
     )
 
-    assert changed is applied(event, services)["enabled"]
+    assert changed is apply_flag(event, services=services)["enabled"]
     assert changed is (load(services, "flag")["held_by"] is None)
 
 
-def left_bundle(services: Any, *runs: Any, arm: str = "compile") -> None:
-    """The trial's evidence: full runs of an arm with what each left of compiled code."""
-    records = [
-        {"stage": "quality", "finished": True, **({"compile_bundle": run} if run else {})}
-        for run in runs
-    ]
-    document = {"schema": 1, "arms": [{"name": arm, "runs": records}]}
-    services.store.put(naming.record_key("bert-docs", TRIAL, "evidence"), to_json(document))
-
-
-def saved(digit: str, state: str = "saved") -> dict[str, Any]:
-    return {"state": state, "sha256": digit * 64, "bytes": 9, "ranks": 1}
-
-
-def test_the_flag_names_the_bundle_that_the_candidates_latest_run_left(services: Any) -> None:
-    left_bundle(services, saved("a"), saved("b"), None)
+def test_the_flag_names_the_bundle_of_compiled_code_that_the_candidate_left(services: Any) -> None:
+    digest = "b" * 64
+    left = {"finished": True, "compile_bundle": {"state": "saved", "sha256": digest}}
+    services.store.put(EVIDENCE, to_json({"arms": [{"name": "compile", "runs": [left]}]}))
     apply_flag(decide(services, "promote", "enable"), services=services)
 
-    digest = "b" * 64
     assert {
         "place": f"compile-cache/bert-docs/bundles/{digest}.json", "sha256": digest,
     } == json.loads(services.flags.read(FLAG))["compile_bundle"]  # fmt: skip

@@ -15,17 +15,11 @@ from tests.usecases.trial_builder import (
     asks_full_runs,
     asks_speed,
     call_judge,
-    ended,
     evidence,
     first_round,
     load,
     outcome,
-    says,
 )
-
-
-def names(answer: dict[str, Any]) -> list[str]:
-    return [run["run"] for run in answer["runs"]]
 
 
 def test_of_a_round_whose_requests_the_service_would_not_all_take_none_is_written(
@@ -52,9 +46,7 @@ def test_a_third_round_lost_to_the_cloud_fails_the_trial_and_is_no_verdict(servi
     first_round(services)
     for number in (1, 2):
         lost = lost_to_the_cloud(f"s{number - 1}")
-        asked = call_judge(services, number, [lost], asks_speed())
-        assert ("continue", [f"s{number}"]) == (asked["verdict"], names(asked))
-        assert number + 1 == asked["round"]
+        assert number + 1 == call_judge(services, number, [lost], asks_speed())["round"]
     with pytest.raises(
         InfrastructureFailureError,
         match=rf"^{outcome('s2')['job']} could not run: CapacityError: none left$",
@@ -64,18 +56,3 @@ def test_a_third_round_lost_to_the_cloud_fails_the_trial_and_is_no_verdict(servi
     assert [1, 2, 3] == evidence(services)["plan"]["lost_rounds"]
     with pytest.raises(NotFoundError):
         load(services, "decision")
-
-
-def test_an_overwritten_output_makes_the_trial_invalid_with_a_reason_of_its_own(
-    services: Any,
-) -> None:
-    (run,) = first_round(services)["runs"]
-    done = ended(services, run["run"])
-    key = naming.job_output_key("bert-docs", TRIAL, done["job"])
-    services.store.overwritten.add(f"s3://{services.store.bucket}/{key}")
-    answer = call_judge(services, 1, [done], says("promote"))
-
-    assert ("invalid", "none") == (answer["verdict"], answer["next_stage"])
-    (reason,) = load(services, "decision")["reasons"]
-    assert "evidence_overwritten" == reason["code"]
-    assert key in reason["message"]

@@ -13,7 +13,7 @@ import pytest
 from compilegate.domain import naming
 from compilegate.domain.argument_text import encoded_document
 from compilegate.domain.decision import Decision, Verdict
-from compilegate.domain.errors import InvalidEvidenceError
+from compilegate.domain.errors import InvalidEvidenceError, OverwrittenEvidenceError
 from compilegate.domain.judging.evidence import Evidence, FullRun
 from compilegate.domain.judging.evidence_file import read_full_run, read_speed_run
 from compilegate.domain.judging.probation import Judge
@@ -217,6 +217,7 @@ def segments(*seconds: float, arm: str = "compile", block: int = 0) -> OutputRun
         (ended(FULL, output=OutputRuns(full_run=full(8))), "with seed 9 and recorded 8"),
         (ended(FULL, output=OutputRuns(full_run=full(wall_seconds=0.001))), "its run took 0.001 s"),
         (ended(FULL, output=OutputRuns(unreadable=InvalidEvidenceError("no zip"))), "no zip"),
+        (ended(FULL, output=OutputRuns(unreadable=OverwrittenEvidenceError("twice"))), "twice"),
         (ended(SPEED), "left no evidence of any block"),
         (ended(OWN_NODES, output=segments(0.1, arm="native-control", block=2)), "not its own"),
         (ended(SPEED, output=segments(4000.0), described=TRAINED), "its steps took 4,000 s"),
@@ -227,7 +228,11 @@ def test_what_is_not_the_jobs_own_run_makes_the_trial_invalid(job, problem):
     decision, runs = judged(job)
 
     assert (Verdict.INVALID, "speed", {}) == (decision.verdict, decision.stage, runs)
-    assert problem in decision.reasons[0].message
+    (reason,) = decision.reasons
+    assert problem in reason.message
+    codes = {"twice": "evidence_overwritten", "took": "clock_implausible"}
+    said = [code for word, code in codes.items() if word in problem]
+    assert (said or ["evidence_invalid"]) == [reason.code]
 
 
 def test_a_job_whose_run_was_recorded_is_not_read_again():
