@@ -193,11 +193,8 @@ def test_a_trial_that_began_before_its_candidate_was_reverted_does_not_turn_it_o
     change_flag("bert-docs", replace(flag_change("enable"), value=on.to_json()), services=services)
     acquire_lock(EVENT, services=services)
     off = Flag(False, "reverted", candidate)
-    change_flag(
-        "bert-docs",
-        replace(flag_change("revert"), by="train", value=off.to_json()),
-        services=services,
-    )
+    revert = replace(flag_change("revert"), by="train", value=off.to_json())
+    change_flag("bert-docs", revert, services=services)
 
     assert changed is apply_flag(event, services=services)["enabled"]
     assert changed is (load(services, "flag")["held_by"] is None)

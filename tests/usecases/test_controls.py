@@ -31,14 +31,11 @@ MANAGED = Candidate(
 REGISTRY = "123456789012.dkr.ecr.us-east-1.amazonaws.com"
 IMAGES = tuple(
     OwnImage(
-        framework="pytorch",
-        version="1.13.1",
-        uri=f"{REGISTRY}/{name}:1",
-        python="py39",
+        framework="pytorch", version="1.13.1", uri=f"{REGISTRY}/{name}:1", python="py39",
         compiler=compiler,
     )
     for name, compiler in (("native", None), ("trcomp", "sagemaker_training_compiler"))
-)
+)  # fmt: skip
 
 
 def with_control(services: Any) -> None:

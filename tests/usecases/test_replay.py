@@ -19,11 +19,7 @@ from compilegate_judge import replay as replaying
 from compilegate_judge.comparison import Difference, compare
 from compilegate_judge.replay import DecisionRecord, Replay, find_decision, replay
 from tests.domain.evidence_builder import GOOD, document, judge
-from tests.usecases.trial_builder import (
-    EVENT,
-    SPEC,
-    TRIAL,
-)
+from tests.usecases.trial_builder import EVENT, SPEC, TRIAL
 from tools.archive_judge import archive
 
 NAME = "bert-docs"

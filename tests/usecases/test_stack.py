@@ -20,18 +20,9 @@ from compilegate.usecases.trial.apply_flag import apply_flag
 from compilegate.usecases.trial.lock import acquire_lock
 from tests.decision_builder import decision_document, speedup
 from tests.domain.workload_builder import COMPILE, change
-from tests.usecases.canary_builder import (
-    CARRIED,
-    register,
-)
+from tests.usecases.canary_builder import CARRIED, register
 from tests.usecases.flag_changes import flag_change
-from tests.usecases.trial_builder import (
-    EVENT,
-    FLAG,
-    TRIAL,
-    load,
-    put_spec,
-)
+from tests.usecases.trial_builder import EVENT, FLAG, TRIAL, load, put_spec
 
 LARGER = Candidate(name="larger", batch_size=64, learning_rate_scaling="linear")
 SMALL = change(CARRIED, candidates=(COMPILE, LARGER), policy__small_wins=1.005)
