@@ -98,7 +98,7 @@ def test_quality_stands_run_by_run_against_the_rolling_baseline_and_the_margin()
     ] == bare(figure.marks)
     assert (chart.wide, "lower is better" in chart.title, 270) == (True, True, figure.height)
     assert [1 - 0.14 * 3.5, 4.5 + 0.14 * 3.5] == near([figure.y.low, figure.y.high])
-    assert (0.3, 6.7, True) == (figure.x.low, figure.x.high, figure.y.grid)
+    assert (0.3, 6.7, True, {}) == (figure.x.low, figure.x.high, figure.y.grid, drawn(view_of([])))
     assert "1 run failed" in chart.finding
     assert "margin of 0.05" in chart.note
 

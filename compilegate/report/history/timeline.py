@@ -72,7 +72,7 @@ def folded(view: HistoryView, events: Sequence[Event]) -> list[Event]:
             row.append(event)
             continue
         # The run that raised the alarm keeps its own line.
-        kept = 1 if event.kind == "alarm" and row else 0
+        kept = int(event.kind == "alarm")
         lines += [*_row(view, row[: len(row) - kept]), *row[len(row) - kept :], event]
         row = []
     return [*lines, *_row(view, row)]
@@ -177,7 +177,7 @@ def _ended(view: HistoryView, run: production.ProductionRun) -> Event:
     sound = run.finished and run.counts and not run.confirm and fault is None
     event = _event(
         view, run, "run_failed" if bad else "run", number=place, why=run_reason(run.why),
-        metric=view.metric, value=view.reached(run), wall=wall_seconds_of(run), usd=run.usd,
+        metric=view.metric, value=view.reached(run), wall=wall_seconds_of(run),
         fault=fault, team=run.launched_by == production.TEAM,
         checks=run.confirm, problem=problem_of(run), no_evidence=not run.counts,
         cold=cold,
@@ -195,7 +195,7 @@ def _registered(view: HistoryView, change: production.RegistrationChange) -> Eve
     names = ", ".join(str(one["field"]) for one in change.changes)
     schedule = (change.document or {}).get("schedule")
     if not change.active:
-        return event("retired", by=str(change.by).removeprefix(HUMAN))
+        return event("retired")
     if fault:
         return event("fault", fault=fault)
     if fault == "":
@@ -215,7 +215,7 @@ def _flag_changed(view: HistoryView, version: FlagVersion) -> Event:
     links = [version.details.get(key) for key in ("decision_key", "evidence_key")]
     event = _event(
         view, version, by_hand if version.by_human else automatic,
-        action=action, title=title, candidate=flag.candidate,
+        title=title, candidate=flag.candidate,
         reason=version.reason.rstrip("."),
         replaced=replaced and replaced.by.removeprefix(HUMAN),
         replaced_reason=replaced and replaced.reason.rstrip("."),

@@ -17,7 +17,7 @@ from compilegate.domain.decision import Decision
 from compilegate.domain.errors import InvalidEvidenceError
 from compilegate.domain.flag import OFF, Flag
 from compilegate.domain.formats import count
-from compilegate.domain.judging.evidence import PROBATION, Evidence, FullRun, mean_or_none
+from compilegate.domain.judging.evidence import Evidence, FullRun, mean_or_none
 from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.judging.figures import production_quality_figures
 from compilegate.domain.judging.monitor import Monitor
@@ -308,7 +308,7 @@ class HistoryView:
             for side in (False, True)
         )
         judged = self.probation
-        if judged and judged.phase == PROBATION:
+        if judged:
             arm = judged.promoted_arm
             delta = production_quality_figures(judged, arm).delta
             measured = without_none(run.metric for run in arm.probation)
