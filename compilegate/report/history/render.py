@@ -63,7 +63,7 @@ def render_history(view: HistoryView) -> HistoryReport:
         html=markup.render_page("history.html.j2", charts(view, happened.events), values),
         markdown=markup.markdown(
             "history", **values, lines=every[left_out:], figures=figures_of(values["metric_cards"]),
-            omitted=_left_out(left_out, happened.left_out).strip() if left_out else "",
+            omitted=_left_out(left_out, happened.left_out).strip(),
         ),
         json=text + "\n",
         headline=values["headline"],
@@ -209,7 +209,7 @@ def label(view: HistoryView) -> Label:
     state = view.history.flag.state
     if state == "reverted" and view.history.flags[-1].by_human:
         return Label("Turned off by hand", "off")
-    return FLAG_STATES.get(state, Label(state, "open"))
+    return FLAG_STATES[state]
 
 
 def headline(view: HistoryView) -> str:
@@ -245,8 +245,8 @@ def _alarmed(view: HistoryView) -> bool:
     return view.history.flag.enabled and bool(_last_reason(view, "alarm"))
 
 
-def _last_reason(view: HistoryView, code: str) -> str:
-    return (view.reviews[-1].reason(code) or "") if view.reviews else ""
+def _last_reason(view: HistoryView, code: str) -> str | None:
+    return view.reviews[-1].reason(code) if view.reviews else None
 
 
 def lede(view: HistoryView) -> list[str]:
