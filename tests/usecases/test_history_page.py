@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,13 +11,8 @@ from typing import Any
 import pytest
 
 from compilegate.domain import naming
-from compilegate.domain.codec import read, write
+from compilegate.domain.codec import read
 from compilegate.domain.decision import Decision
-from compilegate.domain.formats import percent
-from compilegate.domain.production.registration import Registration
-from compilegate.domain.records.production import (
-    RegistrationChange,
-)
 from compilegate.domain.records.trials import TrialDecided
 from compilegate.domain.utc import day, minute
 from compilegate.report import statements
@@ -59,20 +53,6 @@ def without_a_flag(services: Any) -> None:
         record(services, number, "baseline")
 
 
-def registered(services: Any, *, active: bool = True, revision: int = 1, **more: Any) -> None:
-    document = Registration(WORKLOAD, naming.spec_key(WORKLOAD, "x"), "x", owner="ada")
-    change = RegistrationChange(
-        revision=revision, active=active, at=services.clock.now() + 1, by="human:ada",
-        document=write(replace(document, active=active, revision=revision)), **more,
-    )  # fmt: skip
-    services.ledger.append(WORKLOAD, change)
-
-
-def retired(services: Any) -> None:
-    without_a_flag(services)
-    registered(services, active=False, revision=2)
-
-
 def page_of(services: Any) -> tuple[Any, Any]:
     """The page and its document."""
     page = history_page(WORKLOAD, services)
@@ -103,18 +83,6 @@ def decided(services: Any) -> None:
     services.ledger.append(WORKLOAD, TrialDecided(BEGIN, TRIAL, "promote", key, "d1", "compile"))
 
 
-def share_of_estimate(document: Any) -> str:
-    return percent(document["savings"]["saved_usd"] / document["savings"]["expected_usd"])
-
-
-def test_what_sound_runs_saved_is_a_share_of_what_was_expected(services: Any) -> None:
-    decided(services)
-    promoted(services, 16)
-    page, document = page_of(services)
-
-    assert share_of_estimate(document) in page.markdown
-
-
 def test_history_and_report_of_a_revert_have_one_figure(services: Any) -> None:
     decided(services)
     reverted(services)
@@ -128,26 +96,6 @@ def test_history_and_report_of_a_revert_have_one_figure(services: Any) -> None:
     assert f"{statements.OF_ALL}{delta}" in services.store.get(key).decode()
     assert {delta} == {*re.findall(r"Δ [^ |<]*\d", page.html)}
     assert document["sums"]["quality"]["points"][-1][0] >= len(document["runs"]) - 1
-
-
-@pytest.mark.parametrize(
-    ("happens", "label", "words", "saves"),
-    [
-        (reverted, "Turned back off", "automatically: compile: eval_loss is worse", True),
-        (retired, "Retired", "Retired; before that: bert-docs has trained", False),
-    ],
-)
-def test_each_state_has_its_label_and_headline(
-    happens: Any, label: str, words: str, saves: bool, services: Any
-) -> None:
-    happens(services)
-
-    page, document = page_of(services)
-
-    assert label == document["label"]
-    assert words in page.headline
-    assert page.headline in page.html
-    assert saves is bool(document["savings"] and document["savings"]["saved_usd"])
 
 
 @pytest.mark.slow
@@ -166,12 +114,3 @@ def test_a_browser_draws_every_chart_readably_at_every_size(
     with browser(tmp_path / "profile") as chromium:
         assert_readable(chromium, page)
         assert charts == chromium.run("document.querySelectorAll('figure.chart').length")
-
-
-def test_a_run_that_is_scheduled_later_than_it_ran_has_a_simulated_clock(services: Any) -> None:
-    record(services, 1, "baseline", details={"scheduled": "2030-01-01T02:00:00.000Z"})
-
-    _, document = page_of(services)
-
-    assert document["simulated_clock"]
-    assert "2030-01-01 02:00" in document["events"][-1]["text"]
