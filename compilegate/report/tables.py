@@ -338,7 +338,9 @@ def _fingerprint_table(measured: Measured) -> Table:
     keys = sorted({key for values in prints for key in values})
     rows = [(key, *(" / ".join(values.get(key, [UNKNOWN])) for values in prints)) for key in keys]
     marked = frozenset(
-        place for place, row in enumerate(rows) if len(set(row[1:])) > 1 or " / " in row[1]
+        place
+        for place, key in enumerate(keys)
+        if len({text for values in prints for text in values.get(key, [UNKNOWN])}) > 1
     )
     return Table(
         "fingerprint", "Fingerprint", ("Key", *(arm.name for arm in measured.arms)), rows,
@@ -351,7 +353,7 @@ def _fingerprints(arm: MeasuredArm) -> dict[str, list[str]]:
     """Every value of each key, in the order of the runs."""
     values: dict[str, list[str]] = {}
     for run in arm.arm.runs:
-        for key, value in (run.fingerprint or {}).items():
+        for key, value in run.fingerprint.items():
             text = UNKNOWN if value is None else str(value)
             if text not in values.setdefault(str(key), []):
                 values[str(key)].append(text)
@@ -420,7 +422,7 @@ def earlier_table(trial: TrialReport) -> Table | None:
 
 def _began(trial: str) -> float | None:
     """Epoch seconds at which a trial's id was made; None for a text that is no id."""
-    is_id = len(trial) == naming.TRIAL_ID_LENGTH and set(trial) <= set(naming.RETRY_DIGITS)
+    is_id = len(trial) == naming.TRIAL_ID_LENGTH and set(naming.RETRY_DIGITS).issuperset(trial)
     return int(trial, 36) / 1000 if is_id else None
 
 
@@ -490,13 +492,10 @@ class FullRuns:
 
 def protocol(trial: TrialReport) -> list[Row]:
     """How it was measured, as name and value; what never happened is left out."""
-    measured, longest = trial.measured, 0
-    if measured and measured.has_speed:
-        blocks = (block for arm in measured.arms for block in arm.blocks.values())
-        longest = max(len(block.run.step_seconds) for block in blocks)
-    arms = [_arm_runs(arm) for arm in measured.arms] if measured else []
+    arms = trial.measured.arms if trial.measured else ()
     return rows(
-        "protocol", trial=trial, longest=longest, arm_runs=[text for text in arms if text],
+        "protocol", trial=trial, arm_runs=[text for arm in arms if (text := _arm_runs(arm))],
+        lengths=[len(block.run.step_seconds) for arm in arms for block in arm.blocks.values()],
         runs=_full_runs(trial, trial.evidence) if trial.evidence else None,
     )  # fmt: skip
 

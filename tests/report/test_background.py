@@ -1,15 +1,11 @@
-"""Who, when, what next, where it lies, and earlier trials."""
+"""What next, and where records, jobs and logs are."""
 
-import csv
-import io
 import re
 from dataclasses import replace
 
 import pytest
 
-from compilegate.domain.codec import read
-from compilegate.domain.decision import Decision
-from compilegate.report.tables import next_command, runs_csv
+from compilegate.report.tables import next_command
 from compilegate.usecases.reports import read_trial_report
 from tests.report import samples
 from tests.report.browser import plain
@@ -73,29 +69,3 @@ def test_hostile_names_do_not_leave_their_link():
     source["evidence"]["arms"][0]["runs"][0]["job"] = hostile
 
     assert "<script" not in rendered(source).html
-
-
-def test_earlier_trials_stand_below_this_one():
-    source = on_aws()
-    old = read(Decision, samples.stay_off()["decision"])
-    source["earlier"] = [("m2j4t7xz", old), ("m2a4t7xz", None)]
-    page = rendered(source).html
-    table = page[page.index('id="table-earlier"') :]
-    cells = [re.findall(r"<t[hd][^>]*>([^<]*)<", row) for row in table.split("<tr")[2:5]]
-
-    assert ["m2k4t7xz", "m2j4t7xz", "m2a4t7xz"] == [row[0] for row in cells]
-    assert ["Turn it on", "Leave it off", "Trial failed"] == [row[2] for row in cells]
-    assert 'id="table-earlier"' not in rendered(on_aws()).html
-
-
-def test_every_run_is_a_line_of_the_csv():
-    source = on_aws()
-    rows = list(csv.DictReader(io.StringIO(runs_csv(read_trial_report(source)))))
-    runs = [run for arm in source["evidence"]["arms"] for run in arm["runs"]]
-
-    assert [run["stage"] for run in runs] == [row["stage"] for row in rows]
-    assert {str(run["metric"]) for run in runs if run["stage"] == "quality"} == {
-        row["metric"] for row in rows if row["stage"] == "quality"
-    }
-    assert 'download="albert-docs-m2k4t7xz-runs.csv"' in rendered(source).html
-    assert "" == runs_csv(read_trial_report(samples.ineligible()))

@@ -1,17 +1,12 @@
 """What quality rests on: both numbers and their assumption on every surface, or why full runs."""
 
-import json
-
 import pytest
 
 from compilegate.cli.common.outcome import decision_rows
-from compilegate.domain.formats import signed
 from compilegate.report.statements import ASSUMED
-from compilegate.report.tables import detail_tables, times_table
+from compilegate.report.tables import times_table
 from compilegate.usecases.reports import read_trial_report
 from tests.domain.test_equivalence import FIRST, LAST, figures, with_class
-from tests.domain.test_guardrails import MARGIN, TOP5, steady
-from tests.domain.test_guardrails import trial as guarded
 from tests.report import samples
 from tests.report.samples import as_input, examined, rendered
 
@@ -54,21 +49,6 @@ def test_a_loss_that_is_proven_rests_on_no_two_proofs():
     assert [] == [text for text in texts if "rests on" in text or ASSUMED in text]
 
 
-def test_the_page_lists_what_came_of_each_guardrail_and_signal():
-    document = guarded(steady(2 * MARGIN))
-    document["quality"]["signals"] = [{**TOP5, "metric": "gap"}]
-    for arm in document["arms"]:
-        arm["usd_per_hour"] = 1.408
-    trial, texts = surfaces(as_input(document))
-    (shown,) = (one for one in detail_tables(trial) if one.id == "guardrails")
-
-    assert [("top5", "guardrail", "worse"), ("gap", "signal", "not reported")] == [
-        (row[0], row[1], row[-1]) for row in shown.rows
-    ]
-    assert [signed("-0.04"), "0.02"] == [shown.rows[0][2], shown.rows[0][4]]
-    assert [] == [text for text in texts[:3] if "top5" not in text]
-
-
 def test_segments_without_a_profile_are_named_and_trials_without_any_say_nothing():
     source = samples.profiled(theirs={"schema": 1, "absent": "time_exceeded"})
     table = times_table(read_trial_report(source))
@@ -77,4 +57,3 @@ def test_segments_without_a_profile_are_named_and_trials_without_any_say_nothing
     assert "(time_exceeded)" in table.note
     assert table.note in rendered(source).html
     assert times_table(read_trial_report(samples.promote())) is None
-    assert "where_time_goes" not in json.loads(rendered(samples.promote()).json)

@@ -5,6 +5,7 @@ import copy
 import html
 import json
 import re
+from dataclasses import replace
 from functools import cache
 
 import pytest
@@ -13,6 +14,13 @@ from compilegate.domain.claims import verdict_label
 from compilegate.domain.codec import DocumentError
 from compilegate.domain.decision import Verdict
 from compilegate.domain.formats import UNKNOWN
+from compilegate.domain.notes import SCRIPT_COMPILES, Note
+from compilegate.domain.reasons import headline
+from compilegate.report import words
+from compilegate.report.render import message_text
+from compilegate.report.statements import key_figures
+from compilegate.report.words import MetricCard
+from compilegate.usecases.reports import read_trial_report
 from tests.report import samples
 from tests.report.samples import rendered
 
@@ -48,15 +56,79 @@ def test_every_report_is_stable_closed_and_complete(name):
     assert len(report.html.encode()) < 400_000
     for text in (_visible(report.html), report.markdown, report.message):
         assert not PLACEHOLDERS.findall(text)
+    assert re.fullmatch("[ -~]{1,99}", report.subject)
     assert verdict in report.markdown.splitlines()[0]
 
 
-def test_the_evidence_can_be_saved_from_the_page_and_judged_again():
+@pytest.mark.parametrize("length", [13, 14, 31, 32, 60])
+def test_a_long_subject_drops_the_speed_and_then_is_cut(length):
+    """SNS takes less than 100 characters: with 14 it would be 100, with 32 without the speed."""
+    source = samples.inconclusive()
+    source["decision"]["workload"] = "w" * length
+    subject, but = rendered(source).subject, "1.35x faster, but " if length < 14 else ""
+    whole = headline("quality_inconclusive").format(but=but, metric="eval_accuracy")
+
+    assert (99 if length in (13, 31) else len(subject)) == len(subject) < 100
+    assert subject.endswith(f": {whole}" if length < 32 else "...")
+    assert subject[-4:-3] not in " ,.:;("
+
+
+@pytest.mark.parametrize(
+    ("sample", "cards", "figures"),
+    [
+        ("promote", {"Payback": "43 runs", "Cost": "$0.36"}, ["Payback: 43 runs, Cost: $0.36"]),
+        ("promote", {"Payback": UNKNOWN, "Cost": "$0.36"}, ["Cost: $0.36"]),
+        ("promote", {"Payback": UNKNOWN}, []),
+        ("ineligible", {"Training": "$152.40", "Payback": UNKNOWN}, ["Training: $152.40"]),
+    ],
+)
+def test_a_message_has_the_figures_that_are_known(sample, cards, figures):
+    trial = read_trial_report(samples.SAMPLES[sample]())
+    judged = key_figures(trial.metric, trial.judged, trial.claims) if sample == "promote" else []
+    shown = [MetricCard("judged", "1", "")] * len(judged)
+    shown += [MetricCard(name, value, "") for name, value in cards.items()]
+
+    assert "\n".join([*judged, *figures]) == message_text(trial, shown).split("\n\n")[2]
+
+
+def test_programs_get_the_records_and_what_may_be_said_of_them():
+    source = samples.profiled()
+    place = {"script": "train.py", "line": 3, "source": "torch.compile(model)"}
+    source["plan"] = replace(source["plan"], notes=(Note(SCRIPT_COMPILES, place),))
+    trial = read_trial_report(source)
+
+    assert json.loads(json.dumps({
+        "schema": 1, "workload": "albert-docs", "headline": words.headline(trial),
+        "claims": trial.claims.to_dict(), "full_runs": None, SCRIPT_COMPILES: place,
+        "reasons": [reason.as_document() for reason in trial.reasons],
+        "where_time_goes": trial.times.to_dict(), "context": source["context"],
+        "decision": source["decision"],
+    })) == json.loads(rendered(source).json)  # fmt: skip
+    ineligible = json.loads(_rendered("ineligible").json)
+    assert (None, False) == (ineligible["context"]["simulated"], "where_time_goes" in ineligible)
+
+
+def test_the_arms_of_a_comment_have_the_figures_that_decide_and_no_others():
+    rows = re.findall(r"^\| ([^|]+) \|", _rendered("cheaper_cluster").markdown, re.MULTILINE)
+
+    assert [
+        "Arm", "---", "Cluster", "Samples per second, short blocks", "Steady step, short blocks",
+        "Compile time, warm cache", "Recompilations", "Peak memory", "Price of 1,000 samples",
+        "Price of a production run", "Mean of eval\\_loss", "Full runs", "Failed runs",
+        "Price of the same final loss",
+    ] == rows[rows.index("Arm") :]  # fmt: skip
+
+
+def test_evidence_and_runs_can_be_saved_from_the_page_and_the_evidence_judged_again():
     source = samples.promote()
-    page = rendered(source).html
-    link = re.search(r'base64,([^"]+)" download="albert-docs-m2k4t7xz-evidence.json"', page)
+    page, stem = rendered(source).html, "albert-docs-m2k4t7xz"
+    link = re.search(rf'base64,([^"]+)" download="{stem}-evidence.json"', page)
 
     assert json.loads(base64.b64decode(link[1])) == json.loads(json.dumps(source["evidence"]))
+    assert f'download="{stem}-runs.csv"' in page
+    assert ["xgb-churn-m2k4t7xz-report.json"] == re.findall(
+        'download="([^"]+)"', _rendered("ineligible").html
+    )
 
 
 def test_a_trial_of_many_long_runs_stays_a_light_page():

@@ -128,28 +128,6 @@ def test_labels_say_how_a_probation_and_a_failed_trial_stand():
             VERDICTS["promote"]] == [label(read_trial_report(one)) for one in made]  # fmt: skip
 
 
-@pytest.mark.parametrize("name", samples.SAMPLES)
-def test_a_subject_is_one_line_of_ascii_within_the_limit(name):
-    subject = rendered(samples.SAMPLES[name]()).subject
-
-    assert subject.isascii()
-    assert subject.isprintable()
-    assert 0 < len(subject) < 100
-
-
-@pytest.mark.parametrize(
-    ("length", "end"), [(31, "quality_inconclusive"), (32, None), (60, None)]
-)  # fmt: skip
-def test_a_long_subject_drops_the_speed_and_then_is_cut(length, end):
-    """SNS takes less than 100 characters, and with 32 it would be 100."""
-    source = samples.inconclusive()
-    source["decision"]["workload"] = "w" * length
-    subject = rendered(source).subject
-
-    assert len(subject) < 100
-    assert subject.endswith(template(end).format(but="", metric="eval_accuracy") if end else "...")
-
-
 def test_of_a_script_that_compiles_the_message_says_what_the_figures_are_against():
     source = samples.promote()
     place = {"script": "train.py", "line": 3, "source": "model = torch.compile(model)"}
