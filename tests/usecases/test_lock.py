@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+from contextlib import nullcontext
 from typing import Any
+from unittest.mock import Mock, call
 
 import pytest
 
 from compilegate.domain import naming
 from compilegate.domain.errors import WorkloadLockedError
 from compilegate.domain.flag_change import Override
-from compilegate.domain.production.orphans import FORGOTTEN, ExecutionEnd
+from compilegate.domain.production.orphans import FORGOTTEN, GRACE_SECONDS, NOT_ENDED, ExecutionEnd
+from compilegate.domain.records.trials import TrialFailed, TrialStarted
 from compilegate.usecases.trial.abort_trial import abort_trial
 from compilegate.usecases.trial.lock import acquire_lock, release_lock
 from compilegate_operating.drainage import unlock
@@ -51,17 +54,68 @@ def job(event: dict[str, str]) -> str:
     return f"{naming.job_base(WORKLOAD, event['trial'], 'q1a17')}-r0"
 
 
-def test_one_that_step_functions_does_not_know_yet_keeps_its_lock(services: Any) -> None:
-    services.ends[FIRST["execution"]] = FORGOTTEN
+LONG_AGO = GRACE_SECONDS + 1
 
-    with pytest.raises(WorkloadLockedError):
-        acquire_lock(SECOND, services=services)
-    acquire_lock(FIRST, services=services)  # as a repeated step does
-    assert FIRST["execution"] == services.locks.holder(WORKLOAD)
 
-    services.clock.seconds += 3601  # long forgotten
+@pytest.mark.parametrize(
+    ("status", "began", "taken"),
+    [
+        ("RUNNING", {FIRST["execution"]: LONG_AGO}, False),
+        ("FAILED", {}, True),
+        # Step Functions does not know it yet, or no longer.
+        (None, {FIRST["execution"]: GRACE_SECONDS}, False),
+        (None, {FIRST["execution"]: LONG_AGO}, True),
+        (None, {FIRST["execution"]: GRACE_SECONDS, SECOND["execution"]: LONG_AGO}, False),
+        (None, {FIRST["execution"]: LONG_AGO, SECOND["execution"]: 1}, True),
+    ],
+)
+def test_a_lock_is_taken_over_and_cleaned_up_after_once_its_execution_has_surely_ended(
+    services: Any, status: str | None, began: dict[str, int], *, taken: bool
+) -> None:
+    services.clock.seconds += 2 * LONG_AGO
+    services.ledger.raw.items.clear()
+    for execution, ago in began.items():
+        services.ledger.append(WORKLOAD, TrialStarted(services.clock.now() - ago, execution))
+    if status != "RUNNING":
+        services.ends[FIRST["execution"]] = ended(FIRST, status, services.clock.now())
+    third = trial("0mabc125")
+    with nullcontext() if taken else pytest.raises(WorkloadLockedError, match="0mabc123"):
+        acquire_lock(third, services=services)
+
+    assert (third if taken else FIRST)["execution"] == services.locks.holder(WORKLOAD)
+    stopped = services.jobs.describe(job(FIRST))["TrainingJobStatus"] == "Stopped"
+    assert stopped is (taken and status is not None)
+
+
+@pytest.mark.parametrize(
+    ("aborted", "end", "goes_on"),
+    [
+        (SECOND, NOT_ENDED, True),
+        (SECOND, FORGOTTEN, True),
+        (FIRST, NOT_ENDED, False),
+        (FIRST, FORGOTTEN, False),
+        (SECOND, ended(FIRST, "ABORTED"), False),
+    ],
+)
+def test_a_stopped_trial_gives_its_lock_back_and_every_other_may_repeat_the_step(
+    services: Any, aborted: dict[str, str], end: ExecutionEnd, *, goes_on: bool
+) -> None:
+    services.ledger.append(WORKLOAD, TrialFailed(1, aborted["trial"]))
+    services.ends[FIRST["execution"]] = end
+    with nullcontext() if goes_on else pytest.raises(WorkloadLockedError, match="0mabc123"):
+        acquire_lock(FIRST, services=services)
+
+    assert (FIRST["execution"] if goes_on else None) == services.locks.holder(WORKLOAD)
+
+
+def test_a_lock_that_is_free_again_is_taken_and_no_execution_asked_about(
+    services: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(services.locks, "holder", lambda _: services.locks.held.clear())
+    object.__setattr__(services, "ends", Mock(end_of=Mock(return_value=NOT_ENDED)))
     acquire_lock(SECOND, services=services)
-    assert SECOND["execution"] == services.locks.holder(WORKLOAD)
+
+    assert [call(SECOND["execution"])] == services.ends.end_of.mock_calls
 
 
 class Denied(fakes.MemoryEnds):

@@ -37,8 +37,8 @@ def acquire_lock(event: Mapping[str, Any], *, services: Services) -> dict[str, A
         services.locks.acquire(trial.workload, execution, now=now, expires_at=expires_at)
     except errors.WorkloadLockedError:
         owner = services.locks.holder(trial.workload)
-        if owner is not None and not _release_if_ended(trial.workload, owner, services):
-            raise
+        if owner is not None:
+            _release_if_ended(trial.workload, owner, services)
         services.locks.acquire(trial.workload, execution, now=now, expires_at=expires_at)
     # The trial knows of every flag change up to this version, independent of clocks.
     _, seen = latest_flag(trial.workload, services)
@@ -58,7 +58,7 @@ def release_lock(event: Mapping[str, Any], *, services: Services) -> dict[str, A
     return {}
 
 
-def _release_if_ended(workload: str, owner: str, services: Services) -> bool:
+def _release_if_ended(workload: str, owner: str, services: Services) -> None:
     """Clean up after the lock's owner if it has ended; who cannot be asked about may still run.
 
     Step Functions forgets executions, and may not know of one that just began, as DescribeExecution
@@ -67,15 +67,14 @@ def _release_if_ended(workload: str, owner: str, services: Services) -> bool:
     """
     end = _end_of(owner, services)
     if end == NOT_ENDED:
-        return False
+        return
     if end == FORGOTTEN:
         history = services.ledger.history(workload, ledger_keys.TRIAL_ENTRIES)
         since = services.clock.now() - GRACE_SECONDS
         if not any(one.execution == owner and one.at < since for one in history.started):
-            return False
+            return
     clean_up_after(owner, end, services=services)
     services.locks.release(workload, owner)
-    return True
 
 
 def _refuse_if_lost(
