@@ -54,12 +54,6 @@ def test_the_weeks_of_a_candidate_begin_with_the_baseline_run_before_its_first()
     assert (0, 1) == samples_of(read_evidence(doc).candidates[1], read_evidence(doc)).after
 
 
-def test_a_candidate_without_a_run_has_the_last_baseline_run_before_it():
-    doc = in_turns(("baseline", 0.9), ("compile", 0.9), ("baseline", 0.9))
-
-    assert ([2], [0]) == orders(doc, "second")
-
-
 def test_a_second_candidate_is_not_compared_with_the_weeks_of_the_first():
     """The metric rises by 1.5 margins while the first is rejected; the second loses 1.2.
 

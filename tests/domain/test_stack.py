@@ -14,7 +14,6 @@ from compilegate.domain.decision import Verdict
 from compilegate.domain.errors import InvalidEvidenceError, InvalidInputError
 from compilegate.domain.flag import MAX_BYTES, OFF, Flag, Layer, parse_flag
 from compilegate.domain.judging.evidence_file import read_evidence
-from compilegate.domain.judging.resolution import resolution
 from compilegate.domain.planning.plan import Choice, flag_too_large, stacked
 from compilegate.domain.production.history import Promotion
 from compilegate.domain.production.probation import Findings, flag_transition, probation_document
@@ -276,8 +275,6 @@ def test_small_wins_stand_for_both_bars_and_stay_so_when_they_are_read_again():
     assert (1.005, 1.0) == (policy.min_mean_speedup, policy.min_proven_speedup)
     assert policy == parse_workload(small.to_dict()).policy
     assert "small_wins" not in Policy().to_dict()
-    by_bars = [resolution(one, candidates=1, n_max=36) for one in (policy, Policy())]
-    assert by_bars[0] == by_bars[1]
     assert (1.2, 1.1) == (Policy().min_mean_speedup, Policy().min_proven_speedup)
 
 

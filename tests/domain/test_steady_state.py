@@ -42,11 +42,9 @@ def test_a_segment_that_is_steady_from_the_start_has_the_least_warm_up_and_no_ov
     assert pytest.approx(0, abs=1e-12) == segment.overhead_seconds
 
 
-def test_warm_up_takes_at_most_half_of_the_segment():
-    assert 80 == steady([0.5] * 112 + [0.1] * 48).warm_up_steps
-
-
-@pytest.mark.parametrize(("slow", "warm_up"), [(27, 20), (28, 25), (30, 25), (67, 60), (87, 80)])
+@pytest.mark.parametrize(
+    ("slow", "warm_up"), [(27, 20), (28, 25), (30, 25), (67, 60), (87, 80), (112, 80)]
+)
 def test_the_warm_up_ends_with_the_first_fifth_step_whose_window_is_mostly_steady(slow, warm_up):
     assert warm_up == steady([0.5] * slow + [0.1] * (160 - slow)).warm_up_steps
 
@@ -72,27 +70,13 @@ def test_a_late_recompilation_recurs_over_a_longer_run_as_the_logarithm_of_its_s
     steps = [0.1] * 160
     steps[110], steps[120] = 1.0, 5.1  # ten times the baseline's is not yet one
     short, long = steady(steps, full_run=160), steady(steps, full_run=160**2)
+    # One that is shorter than the segment still pays a recompilation whole.
+    assert short.overhead_seconds == steady(steps, full_run=50).overhead_seconds
 
     assert pytest.approx(5.0) == short.late_seconds
     assert pytest.approx(0.1) == short.steady_step_seconds
     assert pytest.approx([5.0, 10.0]) == [short.overhead_seconds, long.overhead_seconds]
     assert pytest.approx(0.9 / 139) == short.lost_step_seconds
-
-
-def test_a_full_run_shorter_than_the_segment_still_pays_a_recompilation_whole():
-    steps = [0.1] * 160
-    steps[120] = 5.1
-
-    assert pytest.approx(5.0) == steady(steps, full_run=50).overhead_seconds
-
-
-def test_a_straggler_of_no_more_than_the_spike_ratio_is_pulled_in_not_counted():
-    steps = noisy(160)
-    steps[100] = 1.0
-    segment = steady(steps)
-
-    assert 0.0 == segment.late_seconds
-    assert pytest.approx(0.1, rel=0.005) == segment.steady_step_seconds
 
 
 def test_a_full_run_is_overhead_and_steady_steps():

@@ -239,18 +239,6 @@ def test_past_walls_count_but_beside_runs_that_stop_early(early, steps, data, co
     assert counted == whole_jobs(doc).measured.baseline_runs
 
 
-def test_start_up_that_full_runs_recorded_is_in_the_prediction():
-    doc = document(metrics=GOOD)
-    without = whole_jobs(copy.deepcopy(doc)).predicted
-    for run in full_runs(doc):
-        run["seconds"] = run["wall_seconds"] - 30
-    known = whole_jobs(doc).predicted
-
-    expected = math.log((60 + 30) / (60 / 1.4 + 3 + 30))
-    assert known.log < without.log
-    assert pytest.approx(expected, abs=0.02) == known.log
-
-
 def test_jobs_that_stop_early_are_compared_at_equal_steps():
     """Three of the candidate's jobs stop at half the way: that is no speed-up of the compiler."""
     doc = timed(document(metrics=GOOD), [70.0] * 3, [10 + 25.0] * 3)
