@@ -14,12 +14,9 @@ from compilegate.domain import naming
 from compilegate.domain.codec import read
 from compilegate.domain.decision import Decision
 from compilegate.domain.records.trials import TrialDecided
-from compilegate.domain.utc import day, minute
 from compilegate.report import statements
-from compilegate.report.render import render
 from compilegate.usecases.production.announce_review import history_page
-from compilegate.usecases.records import Trial, to_json
-from compilegate.usecases.reports import trial_report
+from compilegate.usecases.records import to_json
 from tests.domain.evidence_builder import CENTRE, judge
 from tests.domain.production.run_builder import BEGIN
 from tests.report.browser import CHROMIUM, assert_readable, browser, saved
@@ -57,23 +54,6 @@ def page_of(services: Any) -> tuple[Any, Any]:
     """The page and its document."""
     page = history_page(WORKLOAD, services)
     return page, json.loads(page.json)
-
-
-def test_the_trials_own_page_is_written_again_with_what_followed(services: Any) -> None:
-    decided(services)
-    reverted(services)
-    flags = services.ledger.history(WORKLOAD).flags
-    told = f"Since {day(flags[-1].at)} it is off (state reverted), by the review of production:"
-    then, now = (
-        render(trial_report(Trial(WORKLOAD, TRIAL, ""), services, changes)).markdown
-        for changes in (flags[:1], flags)
-    )
-    written = services.store.get(naming.report_key(WORKLOAD, TRIAL, "md")).decode()
-
-    assert told not in then
-    assert told in now
-    assert told in written
-    assert f"as of {minute(flags[-1].at)}" in written
 
 
 def decided(services: Any) -> None:

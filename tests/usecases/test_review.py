@@ -149,17 +149,6 @@ def test_what_follows_from_each_run_and_who_hears_of_it(services: Any, name: str
     assert story.verdicts == tuple(a["verdict"] for a in answers[: len(story.verdicts)])
 
 
-def test_no_new_trial_is_offered_where_production_again_trains_what_was_proven(
-    services: Any,
-) -> None:
-    promote(services, change(SOUND, **KEEP))
-    stale, resumed = (run_and_watch(services, n, **unusual) for n, unusual in enumerate((CODE, {})))
-
-    assert "A new trial would" in stale["message"]
-    assert SUBJECTS["resume"] in resumed["subject"]
-    assert "A new trial would" not in resumed["message"]
-
-
 @pytest.mark.parametrize(
     ("policy", "plan", "unusual"),
     [({}, {"speed_steps": "many"}, {}), ({**KEEP, "policy__probation_runs": 2}, {}, CODE)],

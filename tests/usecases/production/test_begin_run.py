@@ -99,23 +99,6 @@ def test_the_count_is_a_metric_that_cloudwatch_reads_out_of_the_log(production, 
 
 
 @pytest.mark.parametrize(
-    "overrides",
-    [{"instance_type": "ml.gone.large"}, {"entry_point": "../x"}, {"image": "bad image"}],
-    ids=["machine", "script", "image"],
-)
-def test_an_override_that_does_not_fit_any_more_is_the_baseline(production, caplog, overrides):
-    production.promote(dataclasses.replace(ON, overrides=overrides))
-
-    answer = production.begin()
-
-    assert ("baseline", "unfit") == (answer["arm"], answer["why"])
-    assert ["unfit"] == counted(production, caplog)
-    (entry,) = production.entries("run_begun")
-    assert ({}, None, False) == (entry["overrides"], entry["canary"], entry["confirm"])
-    assert str(next(iter(overrides.values()))) in entry["flag_explanation"]
-
-
-@pytest.mark.parametrize(
     ("flag", "why", "warnings"),
     [
         (OFF, "scheduled", 0),
