@@ -13,7 +13,6 @@ import pytest
 
 from compilegate.domain import arithmetic, naming
 from compilegate.domain.production.orphans import ExecutionEnd
-from compilegate.domain.production.summaries import DayFigures
 from compilegate.domain.records.ledger import Swept
 from compilegate.domain.records.production import BegunRun
 from compilegate.domain.records.trials import TrialFailed, TrialStarted
@@ -21,7 +20,7 @@ from compilegate.ports import Ledger
 from compilegate.report.notifications.production import swept as message_of
 from compilegate.usecases.fleet.project import fold_workload
 from compilegate.usecases.operations import sweep as sweeping
-from compilegate.usecases.operations.sweep import Look, daily, measure_day, sweep
+from compilegate.usecases.operations.sweep import daily, measure_day, sweep
 from compilegate.usecases.records import Trial, save_record
 from compilegate.usecases.trial.abort_trial import abort_trial
 from tests.fakes import MemoryLedger, MemoryTopic, services, start_job
@@ -349,19 +348,6 @@ def test_a_start_without_an_end_gets_one_once_its_execution_ended_badly_an_hour_
     assert ends == ("failed" in cloud.entries())
 
 
-def test_a_trial_that_was_decided_or_has_failed_is_not_ended_again(cloud: Cloud) -> None:
-    cloud.services.store.put(f"{naming.WORKLOADS_PREFIX}w/specs/1.json", b"{}")
-    for end in (decided("0mabc121", NOW), TrialFailed(NOW, "0mabc122")):
-        execution = f"{TRIAL[:-8]}{end.trial}"
-        write(cloud.services, "w", TrialStarted(cloud.now, execution))
-        write(cloud.services, "w", end)
-        cloud.ended(execution, "FAILED")
-    before = len(cloud.services.ledger.raw.entries("w"))  # type: ignore[attr-defined]
-    cloud.sweep()
-
-    assert before == len(cloud.services.ledger.raw.entries("w"))  # type: ignore[attr-defined]
-
-
 def test_jobs_that_cannot_be_read_do_not_keep_back_the_others(cloud: Cloud) -> None:
     first = cloud.job(f"{TRIAL[:-1]}0", workload="a")
     second = cloud.job(TRIAL)
@@ -422,12 +408,6 @@ def test_each_figure_of_the_day_is_a_metric_of_its_own(caplog: Any) -> None:
         arithmetic.FLAGS_ON: 1,
     } == {item["Name"]: getattr(record, item["Name"])
           for item in record._aws["CloudWatchMetrics"][0]["Metrics"]}  # fmt: skip
-
-
-def test_what_the_sweep_has_seen_of_a_day_is_not_read_again(measured: Any) -> None:
-    looks = [Look("one", day=DayFigures(production_runs=7)), Look("two", day=None)]
-
-    assert 7 + 1 == measure_day(services=measured, looks=looks).production_runs
 
 
 class Logs:

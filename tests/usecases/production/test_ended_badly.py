@@ -9,10 +9,8 @@ import pytest
 from compilegate.domain.production.orphans import ExecutionEnd
 from compilegate.usecases.operations.sweep import sweep
 from compilegate.usecases.production.record_run import on_run_ended
-from tests.domain.workload_builder import SOUND, change
 from tests.fakes import MemoryTopic
 from tests.usecases.production.runs import (
-    CAPACITY,
     NAME,
     Production,
     summary_tar,
@@ -111,17 +109,6 @@ def test_a_run_that_never_had_a_job_says_why(production):
     (run,) = production.runs()
     assert ("NotRun", False) == (run.status, run.counts)
     assert "the image is gone" in run.reason
-
-
-def test_a_fallback_that_an_ended_execution_left_is_no_evidence():
-    production = Production(change(SOUND, training__fallback_instances=("ml.p4d.24xlarge",)))
-    production.begin()
-    production.fails(CAPACITY)
-    production.ends("Completed", output=summary_tar())
-
-    ended(production)
-
-    assert [("fallback", False)] == [(run.why, run.counts) for run in production.runs()]
 
 
 def test_a_duplicate_execution_has_nothing_of_its_own(production):

@@ -11,7 +11,13 @@ from typing import Any
 import pytest
 
 from compilegate.domain import naming
-from compilegate.domain.decision import JUDGE_VERSION, Decision, Verdict
+from compilegate.domain.decision import (
+    JUDGE_VERSION,
+    Decision,
+    ProbationStep,
+    RequestedArm,
+    Verdict,
+)
 from compilegate.domain.production.fingerprint import planned, registered_fingerprint
 from compilegate.domain.production.history import WorkloadHistory, standing_promotion
 from compilegate.domain.production.recent import Before
@@ -183,8 +189,9 @@ def test_what_the_judge_says_is_recorded_and_done_once(
     promote(services)
     (promoted,) = services.ledger.history(WORKLOAD).flags
     reasons = (Reason("speedup_held", "as fast"), Reason("quality_held", "as good"))
+    step = ProbationStep((RequestedArm("baseline", confirm=True),), "to compare")
     judge = ScriptedJudge(Decision(
-        WORKLOAD, "p1", JUDGE_VERSION, "probation", verdict, "compile", reasons,
+        WORKLOAD, "p1", JUDGE_VERSION, "probation", verdict, "compile", reasons, next=step,
     ))  # fmt: skip
     answer = look(services, judge=judge)
 
@@ -192,7 +199,7 @@ def test_what_the_judge_says_is_recorded_and_done_once(
     shown = f"decisions/bert-docs/{TRIAL}/probation/p1-evidence.json"
     history, run = services.ledger.history(WORKLOAD), record(services, 1).run
     (review,) = history.reviews
-    assert (said, shown) == (review.decision_key, review.evidence_key)
+    assert (said, shown, step) == (review.decision_key, review.evidence_key, review.next)
     assert [(WORKLOAD, review, services)] == refuted
     assert {"verdict": verdict, "decision_key": said, "flag_changed": ends, "tell": True}.items() \
         <= answer.items()  # fmt: skip
@@ -218,6 +225,7 @@ def test_what_the_judge_says_is_recorded_and_done_once(
     assert {**answer, "said": None} == {**look(services, judge=judge), "said": None}
     assert before == services.ledger.raw.items
     assert 1 == len(judge.shown)
+    assert ends or not look(services, 2, judge=judge)["tell"]
 
 
 def test_where_nothing_is_on_there_is_nothing_to_review(services: Any) -> None:
