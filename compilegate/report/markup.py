@@ -29,11 +29,6 @@ from compilegate.report.charts.figure import Chart
 from compilegate.report.charts.svg import draw, legend
 
 ASSETS = Path(__file__).parent / "assets"
-# Formats of a value (wording.py) that a text asks for.
-FORMATS = (
-    "count", "days", "dollars", "duration", "less_or_more", "money", "percent", "plural", "ratio",
-    "share", "significant",
-)  # fmt: skip
 # Characters: with all charts, a page stays below 400 kB.
 EMBEDDED_MAX = 120_000
 DATE = re.compile(r"\b\d{4}-\d\d-\d\d\b")
@@ -144,7 +139,6 @@ def _pages() -> Environment:
         finalize=_visible,
         undefined=StrictUndefined,
         trim_blocks=True,
-        lstrip_blocks=True,
     )
     environment.filters |= {
         "svg": draw, "legend": legend, "unbroken": unbroken, "command": command,
@@ -263,7 +257,7 @@ def _texts(folder: Path) -> Environment:
         line_statement_prefix="%",
     )
     environment.filters |= {
-        **{name: formats()[name] for name in FORMATS},
+        **formats(),
         "shown": shown,
         "said": said,
         "minute": utc.minute,

@@ -103,6 +103,17 @@ def test_quality_stands_run_by_run_against_the_rolling_baseline_and_the_margin()
     assert "margin of 0.05" in chart.note
 
 
+def test_a_point_says_what_was_special_about_its_run():
+    details = {"scheduled": "2026-09-30T12:34:56Z", "spec_key": "s"}
+    run = production_run(1, metric=1.5, details=details)
+    (mark,) = only(drawn(view_of([run], faults={"s": "lr"}))["quality"]).marks[1:]
+
+    assert [
+        "run 1: compile\nthe flag is on\nstands for 2026-09-30 12:34\nwith the injected fault\n"
+        "eval_loss 1.5"
+    ] == mark.words
+
+
 def test_where_more_is_better_the_margin_lies_below_and_is_always_in_view():
     quality = {"metric": "eval_loss", "goal": "maximize", "margin": 5.0}
     runs = [production_run(1, metric=9.0), *(replace(r, result={**r.result}) for r in RUNS[1:2])]
@@ -153,6 +164,9 @@ def test_times_stand_in_seconds_and_against_the_rolling_baseline():
     ] == bare(faster.marks)  # fmt: skip
     assert [0.5 - 0.15, 3.15, True] == [near(faster.y.low), near(faster.y.high), faster.y.grid]
     assert "3 runs, between 0.50x and 3.00x as fast" in chart.finding
+    assert {"x"} == {text[-1] for _, text in faster.y.ticks}
+    slowest = only(drawn(view_of([*BASELINES, production_run(3, wall_seconds=37.5)]))["wall"], 1)
+    assert 1.0 - 0.06 * 3 == near(slowest.y.low)
     assert ["Wall clock", "Speed-up"] == [view.label for view in chart.views]
     alone = drawn(view_of(BASELINES))["wall"]
     assert (1, True) == (len(alone.views), "No run with a compiler" in alone.finding)
@@ -210,6 +224,7 @@ def test_money_is_added_up_run_by_run_beside_what_the_trial_expected():
     room = 0.06 * (ends[1] - ends[0])
     assert [ends[0] - room, ends[1] + room] == near([only(chart).y.low, only(chart).y.high])
     assert only(chart).y.grid
+    assert "$" in "".join(text for _, text in only(chart).y.ticks)
     assert f"{money(saved[-1])} in 5 runs." == chart.finding
     assert "turned on" in drawn(view_of(RUNS))["money"].missing
     assert "price" in drawn(view_of([production_run(3, usd=None)], PROMOTED))["money"].missing
@@ -221,7 +236,7 @@ def test_money_is_added_up_run_by_run_beside_what_the_trial_expected():
 
 def test_what_the_trial_expected_stands_beside_what_was_saved(monkeypatch):
     monkeypatch.setattr(HistoryView, "usd_per_run", 100.0)
-    view = view_of(priced(), flag(1, 3, ON))
+    view = view_of([*priced(), production_run(13, finished=False, usd=3.0)], flag(1, 3, ON))
     shares = [one.compared for one in run_savings(view.runs, view.promotion.at)]
     chart = drawn(view)["money"]
     (_, saved, _, expected) = only(chart).marks
@@ -298,6 +313,8 @@ def test_a_page_without_any_run_of_a_kind_says_that_earlier_ones_are_not_shown(m
 
     assert ("not among" in chart.missing, []) == (True, list(chart.views))
     assert "No run shown" in drawn(view)["money"].missing
+    view.__dict__["sums"] |= {"speed": Sum("speed", "", 4.0, 0.5, [(13, 2.5, "compile", False)])}
+    assert not drawn(view)["sums"].missing
 
 
 @pytest.mark.parametrize(("runs", "size", "said"), [(60, 8, True), (61, 5, False)])

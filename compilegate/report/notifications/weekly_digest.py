@@ -75,7 +75,7 @@ def _lines(summaries: Sequence[WorkloadWeek], unread: Sequence[str]) -> Iterator
     if saved is not None:
         share = saved / expected if expected else None
         runs = totals["priced_runs"]
-        yield say("saved", usd=saved, runs=runs, expected=expected or None, share=share)
+        yield say("saved", usd=saved, runs=runs, expected=expected, share=share)
     for opening, names in _open(summaries).items():
         if names:
             yield f"{opening}: {_listed(names)}"
