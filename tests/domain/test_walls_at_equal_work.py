@@ -73,20 +73,6 @@ def test_more_steps_than_the_runs_beside_it_make_nothing_faster(good):
     assert decision.speedup.estimate <= 1.03 * before.speedup.estimate
 
 
-def test_seconds_that_no_step_explains_are_scaled_with_the_steps(good):
-    """Fewer steps on other data, most of their seconds left out of the lines."""
-    before = judge(good)
-    for run in in_turn(good):
-        on_own_data(run, PLANNED)
-    for run in runs(good):
-        on_own_data(run, round(0.91 * PLANNED))
-        for one in (run, run["work"]):
-            one["seconds"] /= 10
-    decision = judge(good)
-
-    assert decision.speedup.estimate == pytest.approx(before.speedup.estimate, rel=0.06)
-
-
 @pytest.mark.parametrize(
     ("lines", "said", "inside"),
     [
@@ -129,17 +115,6 @@ def test_before_the_baseline_has_run_all_but_a_twentieth_is_within_steps(good, l
     mine = evidence.candidates[0]
 
     assert ComparableWalls(mine, evidence).seconds(mine.quality[0]) == 50.0 + inside
-
-
-def test_figures_of_a_step_lie_in_between_those_of_the_runs_beside_it(good):
-    samples = {"baseline": (32.0, 33.6, 32.0), "compile": (32.8, 32.8, 32.0)}
-    for run in in_turn(good):
-        on_own_data(run, PLANNED)
-    for who, of_runs in samples.items():
-        for run, of_run in zip(runs(good, who), of_runs, strict=True):
-            run["work"]["samples_per_step"] = of_run
-
-    assert Verdict.PROMOTE is judge(good).verdict
 
 
 @pytest.mark.parametrize("share", [0.5, 0.89])

@@ -67,10 +67,6 @@ def full(key: str, value: float | None, who: str = "compile") -> Change:
     return lambda doc: [run["work"].update({key: value}) for run in runs(doc, who)]
 
 
-def blocks(who: str = "compile", **keys: Any) -> Change:
-    return lambda doc: [run.update(keys) for run in runs(doc, who, "speed")]
-
-
 def in_full_runs(who: str, **keys: Any) -> Change:
     return lambda doc: [run.update(keys) for run in runs(doc, who)]
 
@@ -173,24 +169,14 @@ LESS: dict[str, Change] = {
         without("steps", "baseline"),
     ),
     "no lines, where the baseline has them": full("steps", 0),
-    "half the plan by a setting that says nothing of it": plan(
-        PLANNED // 2, {"hyperparameters": {"fused": 1}}
-    ),
     "half the plan by another script": plan(PLANNED // 2, {"entry_point": "other.py"}),
     "half the samples": full("samples_per_step", 16.0),
     "no samples": full("samples_per_step", None),
     "samples that the baseline does not record": full("samples_per_step", None, "baseline"),
     "no tokens": full("tokens_per_step", None),
-    "no tokens in blocks, one of which the baseline lacks": both(
-        blocks(tokens_per_step=None),
-        lambda doc: arm(doc, "baseline")["runs"].remove(runs(doc, "baseline", "speed")[0]),
-    ),
     "half the plan": lambda doc: arm(doc).update(full_run_steps=PLANNED // 2),
     "a declared plan, of fewer samples than it planned": both(
         plan(PLANNED // 2, {"batch_size": 64}, samples=64.0), full("samples_per_step", 40.0)
-    ),
-    "half the plan, of unknown samples and tokens": both(
-        plan(PLANNED // 2, {"compiler": "torch_compile"}), uncounted
     ),
     "a baseline that trains longer once": longer_baseline,
     "half the samples, of plans that nobody knows": both(
