@@ -81,7 +81,6 @@ def charts(trial: TrialReport) -> list[Chart]:
 def _values(trial: TrialReport, cards: Sequence[words.MetricCard], summary: str) -> dict[str, Any]:
     """What the page and the comment show."""
     context = trial.source["context"]
-    eligible = trial.eligibility.get("verdict")
     return {
         "workload": trial.workload,
         "trial": context["trial"],
@@ -104,7 +103,7 @@ def _values(trial: TrialReport, cards: Sequence[words.MetricCard], summary: str)
         "arms": tables.arms_table(trial),
         "times": tables.times_table(trial),
         "eligibility": tables.eligibility_table(trial),
-        "eligibility_verdict": eligible and verdict_label(str(eligible)).text.lower(),
+        "eligibility_verdict": verdict_label(str(trial.eligibility.get("verdict"))).text.lower(),
         "protocol": tables.protocol(trial),
         "details": tables.detail_tables(trial),
         "downloads": _downloads(trial, summary),
@@ -151,8 +150,8 @@ def subject_text(trial: TrialReport) -> str:
 
 def _figures(trial: TrialReport, cards: Sequence[words.MetricCard]) -> list[str]:
     """The key figures that are known: speed, quality and saving with their intervals."""
+    stated = statements.key_figures(trial.metric, trial.judged, trial.claims)
     judged = trial.verdict is not Verdict.INELIGIBLE
-    stated = statements.key_figures(trial.metric, trial.judged, trial.claims) if judged else []
     others = cards[words.JUDGED_CARDS :] if judged else cards
     rest = ", ".join(f"{card.name}: {card.value}" for card in others if card.value != UNKNOWN)
     return [*stated, rest] if rest else stated

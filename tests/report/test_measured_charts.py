@@ -1,19 +1,15 @@
 """Axes, and the charts of a trial: each mark computed by hand from a few unequal measurements."""
 
-from dataclasses import replace
 from types import SimpleNamespace as Made
 
 import pytest
 
 from compilegate.domain.claims import MoneyClaim
 from compilegate.domain.decision import (
-    EvaluationFinding,
-    EvaluationSplit,
-    LargerEvaluation,
     SavingFigures,
 )
 from compilegate.domain.formats import UNKNOWN, significant
-from compilegate.domain.judging.measured import Block, Reference
+from compilegate.domain.judging.measured import Block
 from compilegate.report.charts.figure import (
     DASHED,
     DOTTED,
@@ -33,7 +29,6 @@ from compilegate.report.charts.figure import (
     smooth,
     thin,
 )
-from compilegate.report.charts.quality import evaluation_views, quality_chart
 from compilegate.report.charts.speed import (
     cost_chart,
     speedup_chart,
@@ -372,125 +367,3 @@ def test_the_band_of_the_saving_has_the_ends_of_a_year_for_a_run():
     ]
     for claim in MoneyClaim:
         assert claim.has_amount == bool(costs(30.0, 3.0, claim=claim).views)
-
-
-def full(metric, seed=None):
-    return Made(metric=metric, seed=seed)
-
-
-def quality(goal="minimize", margin=0.5, **more):
-    history, reference, judged = map(more.get, ("history", "reference", "judged"))
-    arms = [
-        arm("baseline", compared=[full(2.0, 17), full(3.0), full(None, 19)], arm=Made(quality=[1])),
-        arm("compile", compared=[full(None)], arm=Made(quality=[1])),
-        arm("other", compared=[full(4.0, 18)], arm=Made(quality=[1])),
-    ]
-    of = Made(metric="loss", goal=goal, margin=margin, history=history)
-    trial = Made(judged=Made(quality=judged), claims=None)
-    return quality_chart(trial, Made(arms=arms, evidence=Made(quality=of), reference=reference))
-
-
-RUNS = [
-    Points([2.0, 3.0], [-0.03, 0.03], "baseline", "circle", ["seed 17: 2", f"seed {UNKNOWN}: 3"]),
-    Line([2.5, 2.5], [-0.2, 0.3], "baseline"),
-    Points([4.0], [1.0], "second", "square", ["seed 18: 4"]),
-    Line([4.0, 4.0], [0.8, 1.3], "second"),
-]
-
-
-@pytest.mark.parametrize(("goal", "limit", "low", "high"), [
-    ("minimize", 3.0, 2 - 0.12, 4 + 0.12), ("maximize", 1.75, 1.75 - 0.135, 4 + 0.135),
-])  # fmt: skip
-def test_every_full_run_stands_in_its_arms_row_with_limit_and_reference(goal, limit, low, high):
-    margin = 0.5 if goal == "minimize" else 0.75
-    drawn = only(quality(goal, margin, reference=Reference(2.5, "mean")))
-
-    assert [
-        Rule("limit", x=limit, dash=DOTTED, name=f"limit {limit:g}"),
-        Rule("muted", x=2.5, dash=DASHED, name="reference, mean"),
-        *RUNS, *row_names(["baseline", "other"], drawn.x.low),
-    ] == drawn.marks  # fmt: skip
-    assert [low, high] == near([drawn.x.low, drawn.x.high])
-    assert (rows_axis(2), 2 * 58) == (drawn.y, drawn.height)
-
-
-def test_past_runs_are_the_first_row_and_the_others_follow():
-    drawn = only(quality(history=[1.0, 2.0]))
-
-    assert [
-        Points([1.0, 2.0], [-0.03, 0.03], "baseline", "circle", ["past run: 1", "past run: 2"],
-               open=True, pale=True),
-        Line([1.5, 1.5], [-0.2, 0.3], "baseline", pale=True),
-    ] == drawn.marks[:2]  # fmt: skip
-    assert ["past runs", "baseline", "other"] == [
-        mark.text for mark in drawn.marks if isinstance(mark, Label)
-    ]
-    assert [0.0, 1.0, 2.0] == [
-        round(sum(m.y) / len(m.y), 9) for m in drawn.marks if isinstance(m, Points)
-    ]
-
-
-@pytest.mark.parametrize(
-    ("goal", "ends", "band", "scale"),
-    [
-        ("minimize", (-0.25, 0.75), (0.5, 0.87), (-0.37, 0.87)),
-        ("maximize", (-0.25, 0.5), (-0.62, -0.5), (-0.62, 0.62)),
-        ("minimize", None, (0.5, 0.56), (-0.06, 0.56)),
-    ],
-)
-def test_the_difference_stands_against_the_margin(goal, ends, band, scale):
-    limit = 0.5 if goal == "minimize" else -0.5
-    judged = Made(delta=0.125, delta_interval=ends, goal=goal, estimate=None, evaluation=None,
-                  confidence=None, interval=None)  # fmt: skip
-    chart = quality(goal, judged=judged)
-    shaded, margin, equal, *interval, point = only(chart, 1).marks
-
-    assert ("limit", near(list(band))) == (shaded.role, [shaded.low, shaded.high])
-    assert ("limit", limit, DOTTED) == (margin.role, margin.x, margin.dash)
-    assert Rule("muted", x=0.0, name="equal") == equal
-    assert [Interval(*one, 0.0, "first") for one in (ends,) if one] == interval
-    assert Points([0.125], [0.0], "first", "diamond", ["+0.12"], 14) == point
-    figure = only(chart, 1)
-    assert list(scale) == near([figure.x.low, figure.x.high])
-    assert (-1, 1, 90) == (figure.y.low, figure.y.high, figure.height)
-    assert "No difference in loss" in chart.finding
-    assert f"({'lower' if goal == 'minimize' else 'higher'} is better)" in chart.title
-
-
-def test_where_no_full_run_ended_it_is_said_whether_any_was_made():
-    def missing(made):
-        arms = [arm("baseline", compared=[full(None)], arm=Made(quality=made))]
-        return quality_chart(Made(judged=None), Made(arms=arms)).missing
-
-    assert ["not needed" in missing(made) for made in ([], [1])] == [True, False]
-
-
-def test_of_the_spread_training_stays_and_the_examples_part_shrinks_with_their_number():
-    """Spreads of 4 and 3 are variances of 16 and 9: 64 and 36 percent of their sum."""
-    larger = tuple(LargerEvaluation(n * 1000, 0.0, n * 10) for n in (2, 4, 8, 16, 32))
-    split = EvaluationSplit("split", 1000, 5.0, 4.0, 0.0, (None, None), 3.0, None, None, None,
-                            None, None, larger)  # fmt: skip
-    ((name, figure),) = [(one.label, one.figure) for one in evaluation_views(split)]
-    bars = [mark for mark in figure.marks if isinstance(mark, Bar)]
-
-    assert [near([0, 0.36])] * 5 == [[bar.low, bar.high] for bar in bars[::2]]
-    assert [near([0.36, 0.36 + 0.64 / n]) for n in (1, 2, 4, 8, 16)] == [
-        [bar.low, bar.high] for bar in bars[1::2]
-    ]
-    assert [(row, look) for row in range(5) for look in ("baseline", "first")] == [
-        (bar.y, bar.role) for bar in bars
-    ]
-    assert {(0.3, True)} == {(bar.thick, bar.full) for bar in bars}
-    assert ["training itself", "choice of examples", *[""] * 8] == [bar.name for bar in bars]
-    assert ["2,000 examples: training 36%", "2,000 examples: choice of examples 32%"] == [
-        bar.words for bar in bars[2:4]
-    ]
-    runs = ["over 500 runs", "20 runs", "40 runs", "80 runs", "160 runs"]
-    assert [
-        Label(f"{n},000 examples: {words}", 0.0, row, above=14)
-        for row, (n, words) in enumerate(zip((1, 2, 4, 8, 16), runs, strict=True))
-    ] == [mark for mark in figure.marks if isinstance(mark, Label)]
-    assert ("Spread", rows_axis(5), 5 * 58) == (name, figure.y, figure.height)
-    assert [0, 1.02, "100%"] == [figure.x.low, near(figure.x.high), figure.x.ticks[-1][1]]
-    for nothing in (None, EvaluationFinding("few"), replace(split, spread_of_evaluation=0.0)):
-        assert [] == evaluation_views(nothing)

@@ -18,7 +18,6 @@ from compilegate.report.statements import SCHEDULED, at_length, with_sign
 from compilegate.report.tables import arms_table
 from compilegate.report.words import headline, lede, metric_cards, recommendations
 from compilegate.usecases.reports import read_trial_report
-from tests.domain import test_stack
 from tests.domain.evidence_builder import (
     BASE_WALL,
     GOOD,
@@ -127,18 +126,6 @@ def test_every_place_shows_the_judges_one_speed_up(evidence):
         assert set(RATIO.findall(said)) <= {ratio(speed.interval[0])} | limits
     for text in (headline(trial), headline(trial, brief=True), subject_text(trial)):
         assert set(RATIO.findall(text)) <= {ratio(speed.estimate)} | limits
-
-
-def test_what_a_layer_gains_stands_beside_it_in_the_table_as_in_the_reasons():
-    trial = trial_of(test_stack.trial(1.03))
-    layer, table = trial.judged.layer, arms_table(trial)
-    assert ("baseline", "on", "fused") == tuple(table.columns[1:])
-    (row,) = (row for row in table.rows if row[0] == "Faster than on, which is on")
-
-    low, high = map(ratio, layer.interval)
-    assert ("", "", f"{ratio(layer.estimate)}\n({low} to {high})") == row[1:]
-    assert any(ratio(layer.estimate) in reason.message for reason in trial.reasons)
-    assert all("which is on" not in row[0] for row in arms_table(trial_of(document())).rows)
 
 
 @given(evidence=decided)
@@ -278,12 +265,6 @@ def test_a_gain_that_is_gone_stands_beside_the_estimate_of_all_jobs():
     assert "speedup_gone" in trial.decision.codes
     assert "1.00x in the 3 runs of each arm that checked the alarm" in lede(trial)[0]
     assert metric_cards(trial)[0].note.startswith("1.00x in the 3 runs of each arm")
-
-
-def test_a_revert_by_another_judge_shows_no_figure_of_this_ones():
-    decided = {**samples.reverted()["decision"], "judge_version": "1.2.0"}
-
-    assert read_trial_report({**samples.reverted(), "decision": decided}).fall is None
 
 
 def test_what_more_evaluation_examples_are_worth_is_one_amount():

@@ -4,10 +4,8 @@ import pytest
 
 from compilegate.cli.common.outcome import decision_rows
 from compilegate.report.statements import ASSUMED
-from compilegate.report.tables import times_table
 from compilegate.usecases.reports import read_trial_report
 from tests.domain.test_equivalence import FIRST, LAST, figures, with_class
-from tests.report import samples
 from tests.report.samples import as_input, examined, rendered
 
 UNSEEN = {"part": "randomness", "code": "random_numbers", "share": 1.0}
@@ -47,13 +45,3 @@ def test_a_loss_that_is_proven_rests_on_no_two_proofs():
 
     assert ["quality_worse"] == [code for code in trial.codes if code.startswith("quality")]
     assert [] == [text for text in texts if "rests on" in text or ASSUMED in text]
-
-
-def test_segments_without_a_profile_are_named_and_trials_without_any_say_nothing():
-    source = samples.profiled(theirs={"schema": 1, "absent": "time_exceeded"})
-    table = times_table(read_trial_report(source))
-
-    assert [] == table.rows
-    assert "(time_exceeded)" in table.note
-    assert table.note in rendered(source).html
-    assert times_table(read_trial_report(samples.promote())) is None

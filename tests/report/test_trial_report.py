@@ -1,15 +1,20 @@
 """What one trial's records say together, where each of them may be missing."""
 
+from dataclasses import replace
 from types import SimpleNamespace as Made
 
 import pytest
 
 from compilegate.domain.claims import Claims
 from compilegate.domain.decision import Decision, Verdict
+from compilegate.domain.judging.measured import Measured
 from compilegate.domain.reasons import Reason
 from compilegate.report.trial_report import UNDECIDED, TrialReport
+from compilegate.usecases.reports import read_trial_report
 from tests.decision_builder import arm_figures
-from tests.report.test_tables import of
+from tests.domain.test_where_time_goes import COMPILED, EAGER
+from tests.report import samples
+from tests.report.test_tables import arm, of, speed
 
 LATER = Verdict.STAY_OFF
 
@@ -107,3 +112,19 @@ def test_an_arms_step_is_the_measured_one_and_the_candidates_run_costs_what_its_
         judged=judged, measured=seen, candidate="b"
     )
     assert [(None, 9.0)] * 3 == shown(judged=decided(arms=figures), candidate="b")
+
+
+def test_where_the_time_goes_is_what_the_segments_profiled():
+    pair = [arm(name, speed(record={"profile": profile})) for name, profile in
+            (("baseline", EAGER), ("compile", COMPILED))]  # fmt: skip
+
+    assert "compile" == report(measured=Measured(Made(), pair, None)).times.candidate
+
+
+def test_the_fall_that_turned_a_candidate_off_is_this_judges():
+    source = samples.reverted()
+    trial = read_trial_report(source)
+    other = read_trial_report(samples.with_decision(source, judge_version="1.2.0"))
+
+    assert trial.fall.delta > 0
+    assert [None, None] == [other.fall, replace(trial, verdict=LATER).fall]

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from compilegate.domain.decision import (
     EvaluationFinding,
     EvaluationSplit,
-    LargerEvaluation,
     QualityFigures,
 )
-from compilegate.domain.formats import UNKNOWN, Format, count, duration, percent, significant
-from compilegate.domain.judging.evidence import FullRun
+from compilegate.domain.formats import UNKNOWN, count, duration, percent, significant
+from compilegate.domain.judging.evidence import FullRun, mean_or_none
 from compilegate.domain.judging.measured import Measured, Reference
+from compilegate.domain.optional import without_none
 from compilegate.report import statements
 from compilegate.report.charts.figure import (
     DASHED,
@@ -99,21 +98,12 @@ def _runs_figure(measured: Measured, reference: Reference | None) -> Figure:
         if runs:
             marks += _arm_marks(len(names), index, runs)
             names.append(arm.name)
-    values = [x for mark in marks if isinstance(mark, Points) for x in mark.x]
-    if reference is not None:
-        rules = _reference_rules(measured, reference)
-        values += [rule.x for rule in rules if rule.x is not None]
-        marks = [*rules, *marks]
-    scale = axis(measured.evidence.quality.metric, values, show=_figures(values))
-    marks += row_names(names, scale.low)
-    return Figure(scale, rows_axis(len(names)), marks, height=ROW_PIXELS * len(names))
-
-
-def _figures(values: Sequence[float]) -> Format:
-    """As many digits as tell the ends of the scale apart."""
-    span = max(values) - min(values)
-    digits = 3 if not span else 2 + max(0, math.ceil(math.log10(max(map(abs, values)) / span)))
-    return lambda value: significant(value, digits)
+    rules = [] if reference is None else _reference_rules(measured, reference)
+    values = [*(x for mark in marks for x in mark.x), *without_none(rule.x for rule in rules)]
+    # A tick has as many digits as it needs.
+    scale = axis(measured.evidence.quality.metric, values, show=lambda x: significant(x, 12))
+    drawn = [*rules, *marks, *row_names(names, scale.low)]
+    return Figure(scale, rows_axis(len(names)), drawn, height=ROW_PIXELS * len(names))
 
 
 def _reference_rules(measured: Measured, reference: Reference) -> list[Rule]:
@@ -125,7 +115,7 @@ def _reference_rules(measured: Measured, reference: Reference) -> list[Rule]:
     ]
 
 
-def _history_marks(history: Sequence[float]) -> list[Mark]:
+def _history_marks(history: Sequence[float]) -> list[Points | Line]:
     """A pale first row: these runs count for less than those of today."""
     if not history:
         return []
@@ -135,7 +125,7 @@ def _history_marks(history: Sequence[float]) -> list[Mark]:
     return [points, _mean_line(0, history, "baseline", pale=True)]
 
 
-def _arm_marks(row: int, index: int, runs: Sequence[tuple[FullRun, float]]) -> list[Mark]:
+def _arm_marks(row: int, index: int, runs: Sequence[tuple[FullRun, float]]) -> list[Points | Line]:
     style, values = arm_style(index), [metric for _, metric in runs]
     words = [
         f"seed {UNKNOWN if run.seed is None else run.seed}: {significant(metric, 5)}"
@@ -180,21 +170,21 @@ Curve = dict[int, tuple[float | None, float | None]]  # step -> (loss, seconds)
 def loss_chart(measured: Measured) -> Chart:
     """Every full run's loss thin, each arm's mean over runs bold; over steps and over time."""
     points = points_each(2 * sum(len(arm.arm.quality) for arm in measured.arms))  # in two views
-    curves = [[_curve(run, points) for run in arm.arm.quality] for arm in measured.arms]
-    if not any(curve for arm in curves for curve in arm):
+    curves = {arm.name: [_curve(run, points) for run in arm.arm.quality] for arm in measured.arms}
+    every = [curve for runs in curves.values() for curve in runs]
+    if not any(every):
         why = (
             "No full training run recorded its loss: the trial ended before, or the runs did not "
             "write it."
         )
         return Chart("loss", LOSS, "", missing=why)
-    timed = all(seconds is not None for arm in curves for c in arm for _, seconds in c.values())
-    views = [View("Over steps", _loss_figure(measured, curves, over_time=False))]
-    if timed:
-        views.append(View("Over time", _loss_figure(measured, curves, over_time=True)))
+    views = [View("Over steps", _loss_figure(curves, over_time=False))]
+    if all(seconds is not None for curve in every for _, seconds in curve.values()):
+        views.append(View("Over time", _loss_figure(curves, over_time=True)))
     return Chart(
         "loss",
         LOSS,
-        _loss_finding(measured, curves),
+        _loss_finding(curves),
         note="Thin: each run. Bold: mean over an arm's runs, smoothed by a short running mean.",
         views=views,
         choice="Horizontal axis",
@@ -209,12 +199,10 @@ def _curve(run: FullRun, most: int) -> Curve:
     return {point.step: (point.loss, point.seconds) for point in kept}
 
 
-def _loss_figure(
-    measured: Measured, curves: Sequence[Sequence[Curve]], *, over_time: bool
-) -> Figure:
+def _loss_figure(curves: Mapping[str, Sequence[Curve]], *, over_time: bool) -> Figure:
     thin_lines: list[Line] = []
     bold_lines: list[Line] = []
-    for index, (arm, runs) in enumerate(zip(measured.arms, curves, strict=True)):
+    for index, (name, runs) in enumerate(curves.items()):
         style, recorded = arm_style(index), [run for run in runs if run]
         thin_lines += [
             Line(*_coordinates(run, over_time=over_time), style.role, width=1, pale=True)
@@ -223,25 +211,20 @@ def _loss_figure(
         mean = _mean_curve(recorded)
         if mean:
             bold_lines.append(Line(
-                *_coordinates(mean, over_time=over_time), style.role, dash=style.dash,
-                name=arm.name,
+                *_coordinates(mean, over_time=over_time), style.role, dash=style.dash, name=name,
             ))  # fmt: skip
     lines = [*thin_lines, *reversed(bold_lines)]
     title = "seconds of training" if over_time else "optimizer step"
     return Figure(
-        axis(title, [x for line in lines for x in line.x], show=count, room=0.02),
+        axis(title, [x for line in lines for x in line.x], room=0.02),
         axis("loss", [y for line in lines for y in line.y if y is not None], grid=True),
         lines,
     )
 
 
 def _coordinates(curve: Curve, *, over_time: bool) -> tuple[list[float], list[float | None]]:
-    """Points without a time are left out of a curve over time."""
-    points = [
-        (seconds if over_time else float(step), loss) for step, (loss, seconds) in curve.items()
-    ]
-    placed = [(x, loss) for x, loss in points if x is not None]
-    return [x for x, _ in placed], [loss for _, loss in placed]
+    x = (seconds if over_time else float(step) for step, (_, seconds) in curve.items())
+    return without_none(x), [loss for loss, _ in curve.values()]
 
 
 def _mean_curve(runs: Sequence[Curve]) -> Curve:
@@ -249,22 +232,19 @@ def _mean_curve(runs: Sequence[Curve]) -> Curve:
     if not runs:
         return {}
     reached = {step: [run[step] for run in runs if step in run] for step in runs[0]}
-    losses = {step: [loss for loss, _ in at if loss is not None] for step, at in reached.items()}
-    times = {step: [time for _, time in at if time is not None] for step, at in reached.items()}
+    losses = {step: without_none(loss for loss, _ in at) for step, at in reached.items()}
     steps = [step for step in reached if len(losses[step]) == len(runs)]
     smoothed = smooth([statistics.fmean(losses[step]) for step in steps])
-    timed = all(len(times[step]) == len(runs) for step in steps)
-    means = [statistics.fmean(times[step]) if timed else None for step in steps]
-    return dict(zip(steps, zip(smoothed, means, strict=True), strict=True))
+    times = [mean_or_none(without_none(time for _, time in reached[step])) for step in steps]
+    return dict(zip(steps, zip(smoothed, times, strict=True), strict=True))
 
 
-def _loss_finding(measured: Measured, curves: Sequence[Sequence[Curve]]) -> str:
+def _loss_finding(curves: Mapping[str, Sequence[Curve]]) -> str:
     ends = []
-    for arm, runs in zip(measured.arms, curves, strict=True):
-        last = [list(run.values())[-1][1] for run in runs if run]
-        times = [seconds for seconds in last if seconds is not None]
+    for name, runs in curves.items():
+        times = without_none(list(run.values())[-1][1] for run in runs if run)
         if times:
-            ends.append(f"{arm.name} {duration(statistics.fmean(times))}")
+            ends.append(f"{name} {duration(statistics.fmean(times))}")
     if not ends:
         return "Same steps, same seeds: the curves should coincide."
     return f"Time in training steps: {', '.join(ends)}."
@@ -281,18 +261,19 @@ def evaluation_views(split: EvaluationFinding | None) -> list[View]:
     if not isinstance(split, EvaluationSplit) or not split.spread_of_evaluation:
         return []
     own, training = split.spread_of_evaluation, split.spread_of_training_expected
-    today = LargerEvaluation(split.examples, split.spread, split.runs_needed)
-    return [View("Spread", _figure([today, *split.larger[: BARS - 1]], own**2, training**2))]
+    today = (split.examples, split.runs_needed)
+    larger = ((one.examples, one.runs) for one in split.larger[: BARS - 1])
+    return [View("Spread", _figure([today, *larger], own**2, training**2))]
 
 
-def _figure(sizes: Sequence[LargerEvaluation], evaluation: float, training: float) -> Figure:
-    """``evaluation`` and ``training`` are today's variances."""
-    whole, first = evaluation + training, sizes[0].examples
+def _figure(sizes: Sequence[tuple[int, int | None]], evaluation: float, training: float) -> Figure:
+    """Of so many examples and runs; ``evaluation`` and ``training`` are today's variances."""
+    whole, (first, _) = evaluation + training, sizes[0]
     marks: list[Mark] = []
-    for row, size in enumerate(sizes):
-        own, added = training / whole, evaluation * first / size.examples / whole
-        words, named = f"{count(size.examples)} examples", row == 0
-        runs = "over 500 runs" if size.runs is None else f"{count(size.runs)} runs"
+    for row, (examples, needed) in enumerate(sizes):
+        own, added = training / whole, evaluation * first / examples / whole
+        words, named = f"{count(examples)} examples", row == 0
+        runs = "over 500 runs" if needed is None else f"{count(needed)} runs"
         marks += [
             Bar(0.0, own, row, 0.3, "baseline", f"{words}: training {percent(own, 2)}", full=True,
                 name="training itself" if named else ""),
@@ -301,7 +282,5 @@ def _figure(sizes: Sequence[LargerEvaluation], evaluation: float, training: floa
                 name="choice of examples" if named else ""),
             Label(f"{words}: {runs}", 0.0, row, above=NAME_ABOVE),
         ]  # fmt: skip
-    shares: Axis = axis(
-        "share of today's variance", [1.0], show=lambda x: percent(x, 2), from_zero=True, room=0.02
-    )
+    shares = axis("share of today's variance", [1.0], show=percent, from_zero=True, room=0.02)
     return Figure(shares, rows_axis(len(sizes)), marks, height=ROW_PIXELS * len(sizes))
