@@ -113,7 +113,7 @@ def test_of_several_tasks_a_row_names_the_most_urgent_with_its_command(one, task
     ((marked, cells),) = Cells(html).rows[1:]
 
     assert (str(int(marked)), not marked) == (cards(one)["Need attention"][0], "In order" in html)
-    assert 'class="stacked"' in html
+    assert [True] * 2 == [text in html for text in ('class="stacked"', ">Workloads</h2>")]
     assert cells[-1] == (f"{task}: compilegate {command} --stage prod" if command else task)
     assert marked is bool(command)
 

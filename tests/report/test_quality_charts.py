@@ -162,7 +162,10 @@ def test_every_full_run_stands_in_its_arms_row_with_limit_and_reference(goal, li
     ] == drawn.marks  # fmt: skip
     assert [low, high] == near([drawn.x.low, drawn.x.high])
     assert (rows_axis(2), 2 * 58) == (drawn.y, drawn.height)
-    narrow = only(quality(metrics=(3.2961234, 3.3, 3.306), history=[3.3012345]))
+    near_it = Reference(3.3012345, "mean")
+    narrow = only(quality(margin=0.001, metrics=(3.2961234, 3.3, 3.306), history=[3.3012345],
+                          reference=near_it))  # fmt: skip
+    assert "limit 3.302" == narrow.marks[0].name
     assert ["3.3", "3.305"] == [text for _, text in narrow.x.ticks]
     assert [["past run: 3.3012"], ["seed 17: 3.2961", f"seed {UNKNOWN}: 3.3"]] == [
         mark.words for mark in narrow.marks if isinstance(mark, Points)
