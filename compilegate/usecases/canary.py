@@ -108,12 +108,12 @@ def close_canary(
     """
     last = None
     for opened in services.ledger.history(trial.workload, canary_entries(trial.trial)).rounds:
-        if before is not None and opened.round >= before:
-            continue
-        last = _close(opened, reason, trial.workload, services)
-        if not opened.reported:
-            reported = production.CanaryReported(services.clock.now(), opened.trial, opened.round)
-            services.ledger.append(trial.workload, reported)
+        if before is None or opened.round < before:
+            last = _close(opened, reason, trial.workload, services)
+            if not opened.reported:
+                now = services.clock.now()
+                reported = production.CanaryReported(now, opened.trial, opened.round)
+                services.ledger.append(trial.workload, reported)
     return last
 
 

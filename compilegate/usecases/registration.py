@@ -274,7 +274,7 @@ def _apply(
             schedules.remove(workload)
         services.store.put(key, to_json(write(claimed)))
         latest = _latest(workload, services.ledger)
-        if latest in (registering.NOT_REGISTERED, claimed):
+        if latest == claimed:
             return claimed
         claimed = latest
 

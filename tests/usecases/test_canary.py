@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
 from compilegate.domain import naming
 from compilegate.domain.errors import WorkloadLockedError
 from compilegate.domain.planning.rounds import LOCK_SECONDS
-from compilegate.usecases.canary import close_after_run, release_models
+from compilegate.domain.records.production import CanaryClosed, CanaryReported
+from compilegate.ports import Ledger
+from compilegate.usecases import canary
+from compilegate.usecases.canary import close_after_run, release_models, tag_models
 from compilegate.usecases.planning import plan_trial
-from compilegate.usecases.records import load_registration, to_json
+from compilegate.usecases.records import Trial, load_registration, to_json
 from compilegate.usecases.registration import RegisterOptions, retire
 from compilegate.usecases.trial.abort_trial import abort_trial
 from compilegate.usecases.trial.lock import acquire_lock
@@ -66,6 +71,19 @@ def test_a_later_round_needs_runs_of_its_own(services: Any) -> None:
     assert (5, 0) == (next_slot(services).canary.round, next_slot(services).canary.position)
 
 
+def test_a_round_has_the_overrides_of_its_arms_and_which_one_is_on(
+    services: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer = begin(services)
+    plan = Mock(on_top_of="larger", overrides=lambda arm: {"batch_size": len(arm)})
+    monkeypatch.setattr(canary, "load_plan", lambda *_: plan)
+    open_round(services, answer)
+    (opened,) = services.ledger.history("bert-docs").rounds
+
+    arms = {"compile": {"batch_size": 7}, "baseline": {"batch_size": 8}}
+    assert ("larger", arms) == (opened.on, opened.arms)
+
+
 def test_a_late_repetition_of_the_judge_leaves_the_round_that_it_began(services: Any) -> None:
     begun_round(services)
     call_judge(services, 4, [], asks("compile 17", "baseline 17"))
@@ -99,16 +117,51 @@ def test_the_lock_outlives_the_round(services: Any) -> None:
         acquire_lock({**EVENT, "trial": "another1", "execution": "x"}, services=services)
 
 
-def test_a_wait_that_begins_after_the_end_is_answered_at_once(services: Any) -> None:
+@pytest.mark.parametrize("why", ["complete", "lost"])
+def test_a_wait_that_begins_after_the_end_is_answered_at_once(services: Any, why: str) -> None:
     answer = begin(services)
     open_round(services, answer, "first")
     produce(services, "r1", "compile", 0)
-    produce(services, "r2", "baseline", 1)
+    if why == "complete":
+        produce(services, "r2", "baseline", 1)
+    else:  # of which the trial was not notified
+        services.ledger.append("bert-docs", CanaryClosed(1, TRIAL, 4, why))
     reply = open_round(services, answer, "second")
 
-    assert "complete" == reply["closed"]
+    assert {"round": 4, "closed": why} == reply
     assert [True] == [one.reported for one in services.ledger.history("bert-docs").rounds]
-    assert {"first", "second"} == set(services.tokens.answers)
+    assert {"round": 4, "reason": why} == services.tokens.answers["second"]
+
+
+def test_no_more_of_the_ledger_is_read_than_since_the_oldest_round_that_it_is_about(
+    services: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer = begin(services)
+    open_round(services, answer)
+    (first,) = services.ledger.history("bert-docs").rounds
+    later = {"a": 7, "b": -9, "c": 5}
+    for name, seconds in later.items():
+        services.ledger.append("bert-docs", replace(first, trial=name, at=first.at + seconds))
+    services.ledger.append("bert-docs", replace(first, round=5, at=first.at + 8))
+    services.ledger.append("bert-docs", CanaryReported(1, "b", 4))
+    read, history = [], Ledger.history
+
+    def spied(*arguments: Any, **named: Any) -> Any:
+        read.append(named.get("since"))
+        return history(*arguments, **named)
+
+    monkeypatch.setattr(Ledger, "history", spied)
+    run = produce(services, "r1", "baseline", None)
+    services.clock.seconds += 60
+    for act in (
+        lambda: close_after_run("bert-docs", run, job=JOB, services=services),
+        lambda: tag_models(Trial("bert-docs", TRIAL, ""), None, services),
+        lambda: open_round(services, answer, "second"),
+    ):
+        act()
+        assert first.at == read[-1]
+    nothing = tag_models(Trial("bert-docs", "other", ""), None, services)
+    assert {"released": [], "rejected": []} == nothing
 
 
 @pytest.mark.parametrize("broken", ["put_once", "send_success"])
@@ -265,5 +318,6 @@ def test_a_model_that_comes_after_its_trial_was_given_up_is_rejected(services: A
     abort_trial({**EVENT, "error": "Stopped", "cause": ""}, services=services)
 
     assert "rejected" == tag_of(services, earlier.job)
+    assert [True] == [one.reported for one in services.ledger.history("bert-docs").rounds]
     assert "rejected" == tag_of(services, produce(services, "r1", "compile", 0).job)
     assert tag_of(services, produce(services, "r2", "baseline", 1).job) is None

@@ -12,7 +12,7 @@ from compilegate.domain import naming
 from compilegate.domain.errors import UnreadableRecordError
 from compilegate.domain.flag_change import Override
 from compilegate.domain.ledger_keys import DEPLOYMENT
-from compilegate.domain.records.ledger import ClassRevoked
+from compilegate.domain.records.ledger import ClassRestored, ClassRevoked
 from compilegate.domain.trial.evidence import read_records
 from compilegate.usecases.equivalence import (
     UNREADABLE,
@@ -52,8 +52,12 @@ def revoke(services: Any, decision_id: str, workload: str, at: int = 5) -> Class
 
 
 def test_evidence_has_the_shipped_table_and_when_a_class_was_revoked(services: Any) -> None:
+    """A restoration that cannot be read restores nothing."""
     revoke(services, "d2", "ads", at=7)
     revoke(services, "d1", "lm", at=5)
+    services.ledger.raw.put_once(
+        DEPLOYMENT, "equivalence#d1#restored", {"kind": ClassRestored.kind}
+    )
 
     assert table_of(services.ledger, "ml.g5.xlarge") == {
         "check": TABLE["check"], "bounds": TABLE["bounds"], "shares": TABLE["shares"],

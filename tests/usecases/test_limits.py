@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
+from dataclasses import fields
 from typing import Any
 
 import pytest
 
+from compilegate.domain.deployment_settings import JobRules
 from compilegate.domain.judging.design import LONGEST_SHADOW, looks
 from compilegate.domain.judging.speed import SPEED_LOOKS
 from compilegate.domain.planning import rounds
+from compilegate.domain.request.build import JobSite
 from compilegate.domain.trial.jobs import STOP_SECONDS
+from compilegate.ports import Settings
+from compilegate.usecases.job_requests import job_site
 from tests.domain.workload_builder import SOUND, change
 from tests.usecases.trial_builder import (
     asks_full_runs,
@@ -42,6 +47,16 @@ def reason(services: Any) -> str:
 def limits_of(services: Any, answer: dict[str, Any]) -> list[int]:
     requests = [json.loads(services.store.get(run["request_key"])) for run in answer["runs"]]
     return [request["StoppingCondition"]["MaxRuntimeInSeconds"] for request in requests]
+
+
+def test_jobs_run_where_the_deployment_says_with_its_data() -> None:
+    settings = Settings(
+        "prod", "eu-west-1", "roles", tags={"team": "a"}, rules=JobRules(network_isolation=True),
+        kms_key_arn="key", subnet_ids=("subnet",), security_group_ids=("group",),
+    )  # fmt: skip
+    own = {one.name: getattr(settings, one.name, "data") for one in fields(JobSite)}
+
+    assert JobSite(**own) == job_site(settings, "data")
 
 
 @pytest.mark.parametrize("cap", [900.0, 1500.0, 2345.67, 5000.0])

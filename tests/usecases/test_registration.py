@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
 
-from compilegate.domain import codec
+from compilegate.domain import codec, naming
 from compilegate.domain.errors import InvalidInputError
+from compilegate.domain.flag import Flag
 from compilegate.ports import Services
-from compilegate.usecases.records import load_registration, spec_at
-from compilegate.usecases.registration import RegistrationOutcome
+from compilegate.usecases import registration
+from compilegate.usecases.records import Trial, load_registration, load_spec, spec_at
+from compilegate.usecases.registration import RegistrationOutcome, submit
 from tests.domain.workload_builder import SOUND
 from tests.fakes import MemorySchedules, MemoryStore
+from tests.usecases.production_ledger import OFF, ON, flag_entry
 from tests.usecases.registration_builder import KEY, NIGHTLY, WEEKLY, Production, asked, scheduled
 
 DOCUMENT = {
@@ -48,15 +52,33 @@ def test_a_broken_registration_is_bad_input_that_names_the_object(broken: object
         load_registration(stored(broken), "bert-docs")
 
 
-def test_a_new_workload_is_uploaded_and_registered() -> None:
+def test_a_new_workload_is_uploaded_and_registered(monkeypatch: pytest.MonkeyPatch) -> None:
     production = Production()
+    monkeypatch.setattr(registration, "find_json", None)  # there is none before it to read
     result = production.register()
     registered = production.registered()
     spec = spec_at(production.store, registered.spec_key)
     data = spec.workload.training.inputs["train"].removeprefix("s3://data/")
 
     assert ("new", registered, 3) == (result.what, result.registration, result.uploaded)
+    assert naming.source_key("bert-docs", "digest-636f6465") == spec.source_key
+    digest = hashlib.sha256(production.store.get(spec.key)).hexdigest()[:12]
+    assert naming.spec_key("bert-docs", digest) == spec.key
     assert b"1,2\n" == production.store.get(f"{data}rows.csv")
+    assert b"code" == production.store.get(spec.source_key)
+    assert {"workload": spec.workload.to_dict(), "source_key": spec.source_key} == json.loads(
+        production.store.get(spec.key)
+    )
+
+
+def test_what_a_trial_starts_from_is_uploaded_with_its_digest_and_its_file() -> None:
+    store = MemoryStore()
+    package = dataclasses.replace(asked().package, code_digest="c", origin="a.yaml")
+    trial = submit(package, trial="t1", store=store)
+    spec = load_spec(store, trial)
+
+    assert (Trial("bert-docs", "t1", spec.key), 3) == (trial, len(store.objects))
+    assert ("c", "a.yaml") == (spec.code_digest, spec.origin)
 
 
 BERLIN = dataclasses.replace(SOUND.schedule, cron=NIGHTLY, timezone="Europe/Berlin")
@@ -67,6 +89,7 @@ BERLIN = dataclasses.replace(SOUND.schedule, cron=NIGHTLY, timezone="Europe/Berl
     [
         ({"schedule": BERLIN}, b"code", {"schedule.timezone": ("UTC", "Europe/Berlin")}),
         ({"cron": WEEKLY}, b"code", {"schedule.cron": (NIGHTLY, WEEKLY)}),
+        ({"cron": None}, b"code", {"schedule.cron": (NIGHTLY, None)}),
         ({"training": dataclasses.replace(SOUND.training, learning_rate=3e-5)}, b"more",
          {"training.learning_rate": (5e-5, 3e-5),
           "source": ("digest-636f6465", "digest-6d6f7265")}),
@@ -86,10 +109,11 @@ def test_what_changed_is_named_field_by_field_and_a_dry_run_says_the_same(
 
     shown = {change.field: (change.before, change.after) for change in result.changes}
     assert ("updated", named) == (result.what, shown)
-    assert (planned.what, planned.changes) == (result.what, result.changes)
-    registered = production.registered()
-    assert {"bert-docs": registered.schedule} == production.schedules.expressions
-    assert {"bert-docs": registered.timezone} == production.schedules.zones
+    assert (planned.what, planned.changes, 0) == (result.what, result.changes, planned.uploaded)
+    schedule = wanted.package.workload.schedule
+    expressions = {"bert-docs": schedule.cron} if schedule.cron else {}
+    assert expressions == production.schedules.expressions
+    assert {"bert-docs": schedule.timezone} == production.schedules.zones
     assert [("registered", 1), ("registered", 2)] == production.history()
 
 
@@ -112,6 +136,22 @@ def test_what_was_deleted_by_hand_comes_back_when_asked_again() -> None:
     assert {"bert-docs": NIGHTLY} == production.schedules.expressions
     assert [("registered", 1)] == production.history()
 
+    production.retire()
+    production.schedules.expressions["bert-docs"] = WEEKLY
+    assert ["unchanged", "retired"] == [production.retire(repair=one).what for one in (False, True)]
+    assert {} == production.schedules.expressions
+
+
+@pytest.mark.parametrize("key", ["registration", "spec"])
+def test_a_registration_or_spec_that_cannot_be_read_is_replaced(key: str) -> None:
+    production = Production()
+    production.register()
+    production.store.put(KEY if key == "registration" else production.registered().spec_key, b"[]")
+
+    wanted = asked(scheduled(WEEKLY))
+    assert ("updated" if key == "spec" else "new") == production.register(wanted).what
+    assert WEEKLY == production.registered().schedule
+
 
 def test_what_must_be_there_is_looked_for_before_anything_is_uploaded() -> None:
     production = Production()
@@ -124,17 +164,21 @@ def test_what_must_be_there_is_looked_for_before_anything_is_uploaded() -> None:
     assert {} == production.store.objects
 
 
-def test_retiring_ends_the_schedule_and_keeps_everything_else() -> None:
+@pytest.mark.parametrize("flag", [ON, dataclasses.replace(ON, enabled=False)])
+def test_retiring_ends_the_schedule_and_keeps_everything_else(flag: Flag) -> None:
     production = Production()
     production.register()
     production.services.flags.write("/compilegate/dev/workloads/bert-docs/compiler", "{}")
+    flag_entry(production.services, "bert-docs", 1, 0, flag, OFF)
     kept = {key: body for key, body in production.store.objects.items() if key != KEY}
 
     result = production.retire()
 
     assert ("retired", False) == (result.what, production.registered().active)
+    assert ("compile" if flag.enabled else None) == result.still_on
     assert {} == production.schedules.expressions
-    assert [("registered", 1), ("retired", 2)] == production.history()
+    kinds = [entry["kind"] for entry in production.services.ledger.raw.entries("bert-docs")]
+    assert ["flag", "registered", "retired"] == kinds
     assert kept == {key: body for key, body in production.store.objects.items() if key != KEY}
     assert "{}" == production.services.flags.read("/compilegate/dev/workloads/bert-docs/compiler")
 
@@ -287,6 +331,28 @@ class Interleaved:
             if self._left == 0:
                 self._other()
         self._put(key, body, content_type)
+
+
+def test_who_is_second_in_the_ledger_is_recorded_after_the_first(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    production = Production()
+    production.register()
+    ledger: Any = production.services.ledger.raw
+    put_once = ledger.put_once
+
+    def second(*arguments: Any) -> Any:
+        monkeypatch.setattr(ledger, "put_once", put_once)
+        production.register(asked(scheduled(WEEKLY)))
+        return put_once(*arguments)
+
+    monkeypatch.setattr(ledger, "put_once", second)
+    production.register(asked(scheduled(None)))
+
+    assert [NIGHTLY, WEEKLY, None] == [
+        entry["registration"]["schedule"] for entry in ledger.entries("bert-docs")
+    ]
+    assert (None, {}) == (production.registered().schedule, production.schedules.expressions)
 
 
 @pytest.mark.parametrize("number", [1, 2])

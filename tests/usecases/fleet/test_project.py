@@ -5,17 +5,30 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
+from unittest.mock import Mock, call
 
 import pytest
 
-from compilegate.domain.fleet.month import Amount, month_at
+from compilegate.domain.fleet.fold import read_since, unreadable
+from compilegate.domain.fleet.month import (
+    Amount,
+    closes_at,
+    month_at,
+    months_between,
+    months_of,
+    window_of,
+)
 from compilegate.domain.fleet.row import UNREADABLE, Need, Row
 from compilegate.domain.records.production import RegistrationChange
 from compilegate.domain.records.trials import TrialFailed
 from compilegate.ports import FleetTable, Ledger, Services
-from compilegate.usecases.fleet.project import ATTEMPTS, Fleet, project, read_fleet
+from compilegate.usecases.fleet import project as module
+from compilegate.usecases.fleet.project import Fleet, fold, keep_month, project, read_fleet
+from compilegate.usecases.records import to_json
+from tests.domain.workload_builder import SOUND
 from tests.fakes import MemoryFleet, MemoryLedger, MemoryStore, services
 from tests.usecases.production_ledger import (
+    DAY,
     NOW,
     decided,
     started,
@@ -41,15 +54,19 @@ class Spied(MemoryLedger):
 
 @dataclass
 class Contested(MemoryFleet):
-    """Items that somebody else writes first, so many times."""
+    """Items of this kind that somebody else writes first, so many times."""
 
     lost: int = 0
+    contested: str = "fleet"
 
     def put(self, kind: str, workload: str, text: str, previous: str) -> bool:
-        if kind == "fleet" and self.lost:
+        if kind == self.contested and self.lost:
             self.lost -= 1
             return False
         return super().put(kind, workload, text, previous)
+
+
+DAMAGED, NEWER = "{", '{"schema": 99, "fold": 1}'
 
 
 def cloud(**changed: Any) -> Services:
@@ -160,14 +177,83 @@ def test_a_month_in_which_nothing_changed_is_not_written_again() -> None:
     assert texts[0] == texts[1]
 
 
-@pytest.mark.parametrize("lost", [0, ATTEMPTS - 1, ATTEMPTS])
-def test_a_row_that_somebody_else_has_written_is_folded_again(lost: int) -> None:
-    of = cloud(fleet=FleetTable(Contested(lost=lost)))
+@pytest.mark.parametrize("lost", [0, 4, 5])
+@pytest.mark.parametrize(
+    ("contested", "again"), [("fleet", True), (f"month#{month_at(NOW)}", False)]
+)
+def test_a_row_that_somebody_else_has_written_is_folded_again_and_a_month_written_again(
+    contested: str, lost: int, *, again: bool
+) -> None:
+    of = cloud(fleet=FleetTable(Contested(lost=lost, contested=contested)))
 
     answer = project(batch("a flag#1"), services=of)
 
-    assert [{"itemIdentifier": "0"}] * (lost == ATTEMPTS) == answer["batchItemFailures"]
-    assert min(lost + 1, ATTEMPTS) == len(of.ledger.raw.read)  # type: ignore[attr-defined]
+    assert [{"itemIdentifier": "0"}] * (lost == 5) == answer["batchItemFailures"]
+    reads = min(lost + 1, 5) if again else 1
+    assert reads == len(of.ledger.raw.read)  # type: ignore[attr-defined]
+
+
+CLOSE = closes_at(month_at(NOW))
+
+
+@pytest.mark.parametrize(
+    ("kept", "read", "owner", "written"),
+    [
+        (CLOSE - 2, CLOSE - 1, "a", False),
+        (CLOSE - 2, CLOSE - 1, "b", True),
+        (CLOSE - 1, CLOSE, "a", True),  # once after its close
+        (CLOSE, CLOSE + 1, "a", False),
+        (CLOSE, CLOSE + 1, "b", False),
+        (CLOSE + 2, CLOSE + 1, "b", True),  # that of a clock that was ahead
+        (None, CLOSE - 1, "b", False),  # of a newer release
+    ],
+)
+def test_a_month_is_written_where_it_changed_and_once_after_its_close(
+    kept: int | None, read: int, owner: str, *, written: bool
+) -> None:
+    of = cloud()
+    (month,) = months_of(of.ledger.history("a"), "a", now=NOW, after=month_at(NOW - 31 * DAY))
+    if kept is None:
+        of.fleet.raw.texts[f"month#{month.month}", "a"] = NEWER  # type: ignore[attr-defined]
+    else:
+        of.fleet.put(replace(month, owner="a", read_at=kept), "")
+    before = of.fleet.month(month.month, "a")
+    keep_month(replace(month, owner=owner, read_at=read), of)
+    after = of.fleet.month(month.month, "a")
+
+    assert before == after or after.item == replace(month, owner=owner, read_at=read)
+    assert written is (before != after)
+
+
+def test_a_fold_goes_on_where_its_row_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    of = cloud()
+    write(of, "a", decided("t1", NOW - 60, spent_usd=2.0))
+    of.clock.seconds += 100 * DAY  # type: ignore[attr-defined]
+    project(batch("a trial#t1"), services=of)
+    base, read = row("a", of), Mock(side_effect=of.ledger.history)
+    monkeypatch.setattr(Ledger, "history", read)
+    _, months = fold(base, of)
+
+    assert call("a", since=read_since(base)) == read.call_args
+    since = window_of(base.closed.through).until
+    assert months_between(since, of.clock.now()) == [one.month for one in months]
+
+
+@pytest.mark.parametrize("made", ["row_of", "months_of"])
+def test_neither_row_nor_months_are_kept_where_one_cannot_be(
+    made: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sound: Any = getattr(module, made)
+
+    def broken(*arguments: Any, **named: Any) -> Any:
+        of = sound(*arguments, **named)
+        made_wrong = [replace(one, owner=3) for one in (of if isinstance(of, list) else [of])]
+        return made_wrong if isinstance(of, list) else made_wrong[0]
+
+    monkeypatch.setattr(module, made, broken)
+    of = cloud()
+
+    assert (unreadable(Row("a"), NOW), []) == fold(Row("a"), of)
 
 
 @pytest.mark.parametrize(
@@ -190,19 +276,34 @@ class OutOfReach(MemoryStore):
         raise ConnectionError
 
 
-@pytest.mark.parametrize("spec", [None, b"{", b'{"workload": {}}', "out of reach"])
-def test_a_registration_that_cannot_be_read_leaves_the_rest_of_the_row(spec: Any) -> None:
+SPEC = "workloads/a/specs/d1.json"
+BODY = to_json({"workload": replace(SOUND, name="a").to_dict(), "source_key": "s"})
+
+
+@pytest.mark.parametrize(
+    ("key", "spec", "machine"),
+    [
+        (SPEC, BODY, SOUND.training.instance_type),
+        (SPEC, None, None),
+        (SPEC, b"{", None),
+        (SPEC, b'{"workload": {}}', None),
+        (SPEC, "out of reach", None),
+        ("workloads/b/specs/d1.json", BODY, None),  # of another workload
+        (None, None, None),
+    ],
+)
+def test_a_registration_that_cannot_be_read_leaves_the_rest_of_the_row(
+    key: str | None, spec: Any, machine: str | None, caplog: pytest.LogCaptureFixture
+) -> None:
     of = cloud(store=OutOfReach()) if spec == "out of reach" else cloud()
-    document = {"owner": "nlp", "spec_key": "workloads/a/specs/d1.json"}
+    document = {"owner": "nlp", "spec_key": key}
     write(of, "a", RegistrationChange(1, active=True, at=NOW, document=document))
     if isinstance(spec, bytes):
-        of.store.put("workloads/a/specs/d1.json", spec)
+        of.store.put(str(key), spec)
 
     assert {"batchItemFailures": []} == project(batch("a registered#1"), services=of)
-    assert ("nlp", None) == (row("a", of).owner, row("a", of).instance)
-
-
-DAMAGED, NEWER = "{", '{"schema": 99, "fold": 1}'
+    assert ("nlp", machine) == (row("a", of).owner, row("a", of).instance)
+    assert (machine is None and key is not None) is bool(caplog.records)
 
 
 @pytest.fixture
@@ -239,3 +340,13 @@ def test_what_has_no_readable_row_is_folded_and_a_newer_releases_left_alone(
 
 def test_a_stage_without_workloads_has_none() -> None:
     assert Fleet() == read_fleet(services())
+
+
+def test_a_hundred_rows_are_folded_damaged_ones_first_and_the_rest_waits() -> None:
+    of = services()
+    names = [f"w{number:03}" for number in range(102)]
+    for name in names:
+        of.store.put(f"workloads/{name}/specs/1.json", b"{}")
+    damaged = {("fleet", name): DAMAGED for name in names[-2:]}
+    of.fleet.raw.texts |= damaged  # type: ignore[attr-defined]
+    assert Fleet(building=(*names[98:100],)) == read_fleet(of)

@@ -4,28 +4,29 @@ from __future__ import annotations
 
 import logging
 import random
+import zlib
 from dataclasses import replace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compilegate.domain.fleet.month import month_at, months_between
-from compilegate.domain.fleet.row import Row
+from compilegate.domain.fleet.fold import unreadable
+from compilegate.domain.fleet.month import closes_at, month_at, months_between
+from compilegate.domain.fleet.row import FOLD, Row
 from compilegate.domain.ledger_keys import RUN_ENTRIES
 from compilegate.domain.naming import trial_id
 from compilegate.domain.records.production import ProductionRun
-from compilegate.ports import FleetTable, Services
+from compilegate.ports import FleetTable, Ledger, Services
 from compilegate.usecases.fleet import project as module
 from compilegate.usecases.fleet.project import (
-    BUDGET_SECONDS,
     BUILT,
     COMPARED_DAYS,
     NEWER,
     REPAIRED,
     SOUND,
-    STREAM_SECONDS,
     WAITING,
     RowRepair,
     fold,
@@ -33,6 +34,7 @@ from compilegate.usecases.fleet.project import (
     measure_repairs,
     project,
 )
+from compilegate.usecases.metrics import measure
 from tests.domain.fleet.ledgers import BEGIN, ledgers
 from tests.fakes import FixedClock, MemoryFleet, services
 from tests.usecases.fleet.test_project import batch
@@ -83,6 +85,49 @@ def test_a_row_that_is_not_there_is_built() -> None:
     assert [BUILT, SOUND] == [check(of, "b"), check(of, "b")]
 
 
+@pytest.mark.parametrize(("fold", "outcome"), [(FOLD - 1, BUILT), (FOLD, REPAIRED)])
+def test_a_row_that_an_older_release_has_folded_is_built_anew_which_is_no_error(
+    fold: int, outcome: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    of = cloud()
+    stored = of.fleet.row("a")
+    assert stored.item is not None
+    of.fleet.put(replace(stored.item, fold=fold), stored.version)
+    lost(of, decided("t9", of.clock.now()))
+
+    assert outcome == check(of)
+    assert (outcome == REPAIRED) is bool(caplog.records)
+
+
+@pytest.mark.parametrize(
+    ("ago", "more", "written"), [(90 * DAY - 1, False, True), (90 * DAY, False, False),
+                                 (90 * DAY, True, True)]
+)  # fmt: skip
+def test_a_month_that_was_closed_long_ago_is_written_again_with_its_row_alone(
+    ago: int, *, more: bool, written: bool
+) -> None:
+    of, month = cloud(), month_at(NOW)
+    of.fleet.raw.texts.pop((f"month#{month}", "a"))  # type: ignore[attr-defined]
+    if more:
+        write(of, "a", decided("t9", of.clock.now()))
+    of.clock.seconds = closes_at(month) + ago  # type: ignore[attr-defined]
+
+    assert (REPAIRED if more else SOUND) == Comparing(of).check("a", of.ledger.history("a"), None)
+    assert written is (of.fleet.month(month, "a").item is not None)
+
+
+def test_a_ledger_that_cannot_be_read_leaves_the_row_its_figures(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    of = cloud()
+    before, recent = of.fleet.row("a").item, of.ledger.history("a")
+    assert before is not None
+    monkeypatch.setattr(Ledger, "history", Mock(side_effect=ValueError))
+    Comparing(of).check("a", recent, None)
+
+    assert unreadable(before, of.clock.now()) == of.fleet.row("a").item
+
+
 def test_months_of_a_workload_in_which_nothing_happens_begin_and_are_closed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -111,26 +156,30 @@ def test_a_damaged_row_is_repaired_and_one_of_a_newer_release_counted(
     assert (text == raw.item("fleet", "a")) == (outcome == NEWER)
 
 
-def test_what_was_just_written_is_left_to_the_stream() -> None:
+@pytest.mark.parametrize(("ago", "left"), [(-1, False), (0, True), (899, True), (900, False)])
+def test_what_was_just_written_is_left_to_the_stream(ago: int, *, left: bool) -> None:
     of = cloud()
-    write(of, "a", decided("t9", of.clock.now()))
-    later(of, STREAM_SECONDS - 1)
-    assert SOUND == check(of) == Comparing(of).check("a", of.ledger.history("a"), None)
-
-    later(of, 1)
-    assert REPAIRED == check(of)
+    write(of, "a", decided("t9", of.clock.now() - ago))
+    if left:
+        assert SOUND == Comparing(of).check("a", of.ledger.history("a"), None)
+        of = cloud()
+        write(of, "a", decided("t9", of.clock.now() - ago))
+    assert (SOUND if left else REPAIRED) == check(of)
 
 
 def test_what_a_pass_has_no_time_for_waits_for_the_next() -> None:
     of = cloud()
     lost(of, decided("t9", of.clock.now()))
     recent, outcomes = of.ledger.history("a"), []
-    for seconds in (BUDGET_SECONDS + 1, BUDGET_SECONDS):
+    for name, seconds in (("b", 401), ("a", 401), ("a", 400)):
         at_work = RowRepair(of)
         later(of, seconds)
-        outcomes.append(at_work.check("a", recent, None))
+        outcomes.append(at_work.check(name, recent, None))
+    at_work = Comparing(of)
+    later(of, 401)
 
-    assert [WAITING, REPAIRED] == outcomes
+    assert [WAITING, WAITING, REPAIRED] == outcomes
+    assert SOUND == at_work.check("a", recent, None)
 
 
 def test_a_row_that_was_written_meanwhile_is_no_repair() -> None:
@@ -174,13 +223,13 @@ def test_each_row_is_compared_with_its_whole_ledger_once_in_so_many_days(
     of = cloud()
     run = of.ledger.history("a", RUN_ENTRIES).runs[0]
     lost(of, replace(run, run="0" * 8, job="j"))
+    days = (zlib.crc32(b"a") - of.clock.now() // DAY) % 90
     outcomes = []
-    for _ in range(COMPARED_DAYS):
+    for _ in range(90):
         outcomes.append(check(of))
         later(of, DAY)
 
-    assert 1 == outcomes.count(REPAIRED)
-    assert COMPARED_DAYS - 1 == outcomes.count(SOUND)
+    assert [SOUND] * days + [REPAIRED] + [SOUND] * (89 - days) == outcomes
 
 
 def test_repairs_are_counted_as_metrics(caplog: pytest.LogCaptureFixture) -> None:
@@ -188,8 +237,17 @@ def test_repairs_are_counted_as_metrics(caplog: pytest.LogCaptureFixture) -> Non
     with caplog.at_level(logging.INFO, "compilegate"):
         counts = measure_repairs([SOUND, BUILT, REPAIRED, BUILT, NEWER, WAITING], of)
 
-    (line,) = caplog.records
+        measure({"SavedUsd": 1.5}, "saved", of, Workload="a")
+
+    line, saved = caplog.records
     assert (2, 1) == (line.RowsBuilt, line.RowsRepaired)  # type: ignore[attr-defined]
+    metrics = {
+        "Namespace": "Compilegate", "Dimensions": [["Stage", "Workload"]],
+        "Metrics": [{"Name": "SavedUsd", "Unit": "None"}],
+    }  # fmt: skip
+    written = {"Timestamp": NOW * 1000, "CloudWatchMetrics": [metrics]}
+    expected = {"SavedUsd": 1.5, "Workload": "a", "Stage": "dev", "_aws": written}
+    assert expected.items() <= vars(saved).items()
     assert {"rows_built": 2, "rows_repaired": 1, "rows_newer": 1, "rows_waiting": 1} == counts
 
 
