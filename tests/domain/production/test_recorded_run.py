@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from compilegate.domain import naming
+from compilegate.domain.errors import InvalidInputError
+from compilegate.domain.failures import Ending, JobEnd
+from compilegate.domain.flag import CompileBundle, Flag
+from compilegate.domain.planning.rounds import attempt_seconds
 from compilegate.domain.production.attempts import (
-    FIRST_SECONDS,
     NO_ATTEMPT,
     RUN_SECONDS,
     Attempt,
     AttemptEnd,
+    JobEvidence,
+    RunAnswer,
+    Wait,
     attempt_number,
     attempt_of,
+    longest_run_seconds,
     most_wait_seconds,
     next_wait,
 )
@@ -28,11 +36,14 @@ from compilegate.domain.production.recorded_run import (
     StillTrainsError,
     attempt_answer,
     attempt_outcome,
+    judged_result,
+    may_go_on,
     notifies_owner,
     runs_in_progress,
+    times,
 )
 from compilegate.domain.production.registration import TrainedJob
-from compilegate.domain.records.production import BegunRun, CapacityWait, ProductionRun
+from compilegate.domain.records.production import BegunRun, CanarySlot, CapacityWait, ProductionRun
 from compilegate.domain.request.build import JobSite
 from compilegate.domain.workload.model import Workload
 from compilegate.facts import load_facts
@@ -45,20 +56,25 @@ BEGUN = BegunRun(
     spec_key="s", source_key="s.tgz",
 )  # fmt: skip
 SITE = JobSite("prod", "data", "us-east-1", "arn:aws:iam::123456789012:role/compilegate-")
+NO_EVIDENCE = JobEvidence()
+TIMES = {
+    "TrainingStartTime": datetime.fromtimestamp(NOW - 90, UTC),
+    "TrainingEndTime": datetime.fromtimestamp(NOW - 40, UTC),
+}
 ELSEWHERE = change(SOUND, training__fallback_instances=("ml.g5.2xlarge",))
 CAPACITY = "CapacityError: Unable to provision requested ML compute capacity."
 
 
 def ended(
     status: str | None = None, error: str = "", *, reason: str = "", workload: Workload = SOUND,
-    first_wait: float = FIRST_SECONDS, begun: BegunRun = BEGUN, attempt: Attempt = NO_ATTEMPT,
-    **more: Any,
+    begun: BegunRun = BEGUN, attempt: Attempt = NO_ATTEMPT, evidence: JobEvidence = NO_EVIDENCE,
+    duplicates: tuple[str, ...] = (), **described: Any,
 ) -> EndedAttempt:  # fmt: skip
     """An attempt whose job is described so, None for one that never was."""
-    described = {"TrainingJobStatus": status, "FailureReason": reason} if status else {}
-    reported = AttemptEnd(SOUND.name, "r", JOB, attempt, error, first_wait_seconds=first_wait)
+    job = {"TrainingJobStatus": status, "FailureReason": reason, **described} if status else {}
+    reported = AttemptEnd(SOUND.name, "r", JOB, attempt, error, "because")
     jobs = RunJobs(TrainedJob(workload, "code"), load_facts(), SITE, request_limits())
-    return EndedAttempt(reported, begun, jobs, described, NOW, **more)
+    return EndedAttempt(reported, begun, jobs, job, NOW, evidence, duplicates=duplicates)
 
 
 def outcome(status: str | None, error: str = "", **more: Any) -> AttemptOutcome:
@@ -74,10 +90,11 @@ def test_a_job_that_is_not_in_progress_is_recorded_and_only_its_twins_are_stoppe
 
     assert isinstance(recorded.record, ProductionRun)
     assert (JOB, (DUPLICATE,)) == (recorded.record.job, recorded.stop)
+    assert status or "because" in recorded.record.reason
 
 
 def test_a_job_in_progress_is_not_recorded():
-    with pytest.raises(StillTrainsError, match=f"{JOB} is still training"):
+    with pytest.raises(StillTrainsError, match=f"{JOB} is still training.* because"):
         outcome("InProgress", "SageMaker.AmazonSageMakerException")
 
 
@@ -88,36 +105,175 @@ def test_a_job_in_progress_after_its_time_is_stopped_with_its_twins_and_recorded
     assert (False, (JOB, DUPLICATE)) == (recorded.record.counts, recorded.stop)
 
 
-def test_a_job_without_capacity_waits_as_long_as_the_first_wait_is():
-    recorded = outcome("Failed", reason=CAPACITY, first_wait=7.0)
+@pytest.mark.parametrize(("rerun", "arm"), [(False, "compile"), (True, "baseline")])
+def test_without_capacity_the_same_arm_is_tried_on_the_next_type_that_the_job_may_run_on(
+    monkeypatch, rerun, arm
+):
+    asked, refused = [], InvalidInputError("is too small")
 
-    assert isinstance(recorded.record, CapacityWait)
-    assert (7, JOB, ()) == (recorded.record.wait_seconds, recorded.record.job, recorded.stop)
+    def request(_, begun, attempt):
+        asked.append((begun, attempt))
+        if attempt.instance_type == "ml.a":
+            raise refused
+
+    monkeypatch.setattr(RunJobs, "request", request)
+    workload = change(SOUND, owner="nlp", training__fallback_instances=("ml.a", "ml.b"))
+    of = ended(
+        "Failed", reason=CAPACITY, workload=workload, attempt=Attempt(2, rerun=rerun), **TIMES
+    )
+    made = attempt_outcome(of)
+
+    reason = made.record.reason
+    assert "Unable to provision requested ML compute" in reason
+    wait = CapacityWait(NOW, "r", 2, JOB, arm, reason, 50.0, 0, "ml.b")
+    assert AttemptOutcome(wait, (), {"ml.a": refused}) == made
+    assert [(BEGUN, Attempt(3, instance_type=name)) for name in ("ml.a", "ml.b")] == asked
+    following = Attempt(3, rerun, "ml.b")
+    assert attempt_answer(wait, of) == (
+        RunAnswer("wait", "r", arm, "Waiting", reason, False, following, 0, "nlp")
+    )
+    pause = replace(of, waits=(wait,), reported=replace(of.reported, first_wait_seconds=7.0))
+    record = attempt_outcome(pause).record
+    assert (7, None) == (record.wait_seconds, record.next_instance_type)
+    assert 7 == attempt_answer(record, of).wait_seconds
 
 
 def test_a_run_that_may_not_wait_is_recorded_as_not_run():
     workload = change(SOUND, schedule__max_wait_hours=0.0)
-    recorded = outcome("Failed", reason=CAPACITY, workload=workload)
+    record = outcome("Failed", reason=CAPACITY, workload=workload).record
 
-    assert isinstance(recorded.record, ProductionRun)
-    assert (NOT_RUN, False) == (recorded.record.status, recorded.record.counts)
-    assert str(recorded.record.reason).startswith("gave up waiting for machines: ")
+    assert (NOT_RUN, False) == (record.status, record.counts)
+    assert record.reason.startswith("gave up waiting for machines: CapacityError: ")
 
 
-def test_after_a_wait_the_same_arm_is_tried_again_on_the_type_that_the_wait_names():
-    wait = outcome("Failed", reason=CAPACITY, workload=ELSEWHERE).record
+RESULT = {"finished": True, "metric": 0.9, "compile_bundle": {"state": "stale"}}
+SLOT, OWN, OTHER = CanarySlot("t", 1, 0), "ml.p4d.24xlarge", "ml.g5.2xlarge"
+FULL = replace(
+    BEGUN, overrides={"compiler": "torch_compile", "instance_type": OWN}, confirm=True,
+    decision_id="d1", scheduled="today", tags={"team": "nlp"},
+    flag=Flag(True, "permanent", compile_bundle=CompileBundle("x.json", "a" * 64)).to_json(),
+)  # fmt: skip
 
-    again = ended(attempt=Attempt(2, rerun=True))
-    assert Attempt(3, rerun=True, instance_type="ml.g5.2xlarge") == (
-        attempt_answer(wait, again).attempt
+
+@pytest.mark.parametrize(
+    ("attempt", "canary", "arm", "why", "machine"),
+    [
+        (Attempt(0), None, "compile", "flag", OWN),
+        (Attempt(1), SLOT, "compile", "flag", OWN),
+        (Attempt(2, rerun=True), SLOT, "baseline", "rerun", SOUND.training.instance_type),
+        (Attempt(3, instance_type=OTHER), None, "baseline", "fallback", OTHER),
+    ],
+)
+def test_a_record_says_what_the_run_had_chosen_only_of_an_attempt_that_trained_it(
+    attempt, canary, arm, why, machine
+):
+    of = ended(
+        "Completed", begun=replace(FULL, canary=canary, confirm=not canary), attempt=attempt,
+        evidence=JobEvidence(RESULT), BillableTimeInSeconds=900,
+        ModelArtifacts={"S3ModelArtifacts": "s3://m"}, **TIMES,
+    )  # fmt: skip
+    (record, stop), chosen = (attempt_outcome(of).record, attempt_outcome(of).stop), "flag" == why
+
+    bundle = {"compile_bundle": {"sha256": "a" * 64, "state": "stale"}}
+    assert ProductionRun(
+        "r", JOB, arm, NOW - 90, NOW - 40, RESULT, why != "fallback", why,
+        reason=f"trained on {OTHER} because the usual type had no capacity: no evidence"
+        if why == "fallback" else None,
+        confirm=chosen and not canary, canary=canary if chosen else None,
+        decision_id="d1" if chosen else None, instance_type=machine,
+        usd=load_facts().price(machine).usd_per_hour / 4,
+        billable_seconds=900.0, at=NOW,
+        details={
+            "attempt": attempt.number, "ending": "completed", "execution": "e",
+            "scheduled": "today", "spec_key": "s", "overrides": FULL.overrides if chosen else {},
+            "model": "s3://m", **(bundle if chosen and not canary else {}),
+        },
+    ) == record  # fmt: skip
+    assert () == stop
+
+
+@pytest.mark.parametrize(
+    ("result", "state"),
+    [({"finished": False}, None), ({"finished": True}, "not_recorded"),
+     ({"compile_bundle": None}, "not_recorded"),
+     *[({"compile_bundle": {"state": state}}, state if state != "odd" else "not_recorded")
+       for state in ("restored", "absent", "mismatch", "stale", "rank_failed", "pending", "odd")]],
+)  # fmt: skip
+def test_what_came_of_a_bundle_is_recorded_once_the_job_has_come_so_far(result, state):
+    details = outcome("Completed", begun=FULL, evidence=JobEvidence(result)).record.details
+    assert state == (details.get("compile_bundle") or {}).get("state")
+
+
+def test_a_failed_fallback_says_why_it_failed():
+    record = outcome("Failed", reason="broke", attempt=Attempt(1, instance_type=OTHER)).record
+    assert ("broke", False, None, None, BEGUN.seed) == (
+        record.reason, record.counts, record.usd, record.billable_seconds, record.result["seed"],
+    )  # fmt: skip
+
+
+UNFINISHED = {
+    "seed": 5, "metric": None, "wall_seconds": None, "finished": False, "reason": "broke",
+}  # fmt: skip
+STOPPED = JobEnd(Ending.STOPPED, "Stopped", "broke", about_arm=False)
+BROKEN, DONE = replace(STOPPED, ending=Ending.FAILED, about_arm=True), JobEnd(Ending.COMPLETED, "")
+
+
+@pytest.mark.parametrize(
+    ("end", "evidence", "judged"),
+    [
+        (DONE, JobEvidence(RESULT), (RESULT, True, None)),
+        (DONE, JobEvidence({"reason": "nan"}), ({"reason": "nan"}, True, "nan")),
+        (DONE, JobEvidence({"reason": "nan"}, "lost"), ({"reason": "nan"}, False, "lost")),
+        (BROKEN, JobEvidence(RESULT), (UNFINISHED, True, "broke")),
+        (STOPPED, JobEvidence(RESULT), (UNFINISHED, False, "broke")),
+        (BROKEN, JobEvidence(RESULT, ended_examined=True),
+         (UNFINISHED, False, "ended in the equivalence check, with its run done: broke")),
+    ],
+)  # fmt: skip
+def test_a_job_that_did_not_complete_is_evidence_of_its_arm_where_it_may_be_its_doing(
+    end, evidence, judged
+):
+    assert judged == judged_result(end, evidence, 5)
+
+
+@pytest.mark.parametrize(
+    ("moments", "expected"),
+    [
+        ({}, (5, 5)), ({"CreationTime": 1}, (1, 1)),
+        ({"CreationTime": 1, "TrainingStartTime": 2, "LastModifiedTime": 4}, (2, 4)),
+        ({"TrainingStartTime": 2, "TrainingEndTime": 3, "LastModifiedTime": 4}, (2, 3)),
+    ],
+)  # fmt: skip
+def test_a_jobs_times_are_as_near_as_its_description_says(moments, expected):
+    described = {name: datetime.fromtimestamp(at, UTC) for name, at in moments.items()}
+    assert expected == times({**described, "TrainingJobName": "j"}, otherwise=5)
+
+
+@pytest.mark.parametrize(
+    ("arm", "status", "result", "step"),
+    [
+        ("compile", "Completed", {"finished": True}, "review"),
+        ("compile", "Completed", {}, "review"),
+        ("compile", "Completed", {"applied": False}, "rerun"),
+        ("baseline", "Completed", {"applied": False}, "review"),
+        ("compile", "Completed", {"finished": False}, "rerun"),
+        ("compile", "Failed", {}, "rerun"), ("baseline", "Failed", {}, "failed"),
+        ("compile", NOT_RUN, {}, "failed"), ("compile", "Stopped", {}, "end"),
+    ],
+)  # fmt: skip
+def test_what_follows_a_recorded_run_and_who_learns_of_it(arm, status, result, step):
+    """A failed candidate is rerun on the baseline; what a person stopped stays stopped."""
+    details = {"ending": "stopped"} if status == "Stopped" else {}
+    run = ProductionRun(
+        "r", JOB, arm, 1, 2, result, False, "flag", status=status, reason="why", details=details
     )
+    of = ended(workload=change(SOUND, owner="nlp"), attempt=Attempt(2))
 
-
-def test_a_candidate_that_failed_is_followed_by_a_rerun_and_no_other_run_by_anything():
-    failed, completed = (outcome(status).record for status in ("Failed", "Completed"))
-
-    assert Attempt(1, rerun=True) == attempt_answer(failed, ended()).attempt
-    assert Attempt() == attempt_answer(completed, ended()).attempt
+    following = Attempt(3, rerun=True) if step == "rerun" else Attempt(2)
+    answer = attempt_answer(run, of)
+    assert RunAnswer(step, "r", arm, status, "why", False, following, 0, "nlp") == answer
+    assert attempt_answer(replace(run, counts=True), of).counts
+    assert notifies_owner(answer, ()) is (step == "failed")
 
 
 def test_the_first_pause_is_reported_and_no_fallback_or_later_pause():
@@ -134,22 +290,6 @@ def test_the_first_pause_is_reported_and_no_fallback_or_later_pause():
 
 
 # A run's attempts: how long it waits for machines, and what each attempt is for.
-
-
-DAY = 24 * 3600
-
-
-def test_of_the_runs_only_one_that_leaves_no_model_is_reported():
-    baseline = replace(BEGUN, arm="baseline")
-    failed, repeated, completed = (
-        outcome(status, begun=begun).record
-        for status, begun in (("Failed", baseline), ("Failed", BEGUN), ("Completed", baseline))
-    )
-
-    assert [True, False, False] == [
-        notifies_owner(attempt_answer(record, ended()), ())
-        for record in (failed, repeated, completed)
-    ]
 
 
 @pytest.mark.parametrize(
@@ -172,7 +312,7 @@ def test_a_run_is_open_while_a_pass_may_have_to_look_at_it(arm, finished, days, 
         for arm in [arm] if arm
     ]  # fmt: skip
     past = WorkloadHistory(begun=(replace(BEGUN, run=run, at=NOW),), runs=tuple(runs))
-    old, later = (naming.trial_id(1000 * (NOW + n * RUN_SECONDS + 1)) for n in (-1, 1))
+    old, later = (naming.trial_id(1000 * (NOW + n)) for n in (-RUN_SECONDS, RUN_SECONDS + 1))
 
     assert (run,) * is_open == runs_in_progress(past, [])
     assert (old, *(run,) * is_open) == runs_in_progress(past, [old])
@@ -180,16 +320,24 @@ def test_a_run_is_open_while_a_pass_may_have_to_look_at_it(arm, finished, days, 
     assert () == runs_in_progress(WorkloadHistory(), [])
 
 
+def test_what_follows_the_last_attempt_says_whether_a_run_may_go_on():
+    first = ProductionRun("r", DUPLICATE, "compile", 1, 2, {}, True, "flag", status="Failed", at=5)
+    rerun = replace(first, job="cg-bert-docs-r-p1-r0", arm="baseline")
+
+    assert [True, False] == [may_go_on([rerun, first], since=since) for since in (5, 6)]
+    assert may_go_on([first], since=6)
+
+
 def waited(seconds, spent=0.0):
     return CapacityWait(0, "r", 0, "j", "compile", None, spent, seconds, None)
 
 
-def waits(most, *fallbacks, spent=0.0):
+def waits(most, *fallbacks):
     """Every wait until the run gives up."""
     entries, expected = [], []
     while (wait := next_wait(entries, fallbacks, most)) is not None:
         expected.append(wait)
-        entries.append(waited(wait.seconds, spent))
+        entries.append(waited(wait.seconds))
         assert len(entries) < 1000
     return expected
 
@@ -213,10 +361,13 @@ def test_the_bound_is_the_teams_else_the_next_run_at_most_a_day(per_week, hours,
     workload = change(SOUND, schedule__runs_per_week=per_week, schedule__max_wait_hours=hours)
 
     assert pytest.approx(expected * 3600) == most_wait_seconds(workload)
+    job = attempt_seconds(workload.training.longest_job_hours)
+    assert 2 * job + most_wait_seconds(workload) == longest_run_seconds(workload)
 
 
 def test_hours_that_an_attempt_itself_waited_count():
-    assert 1 == len(waits(DAY, spent=DAY))
+    earlier = [waited(60, 40.0)]
+    assert [Wait(600), None] == [next_wait(earlier, (), most) for most in (700, 699)]
 
 
 def before(attempt, instance_type=None):
