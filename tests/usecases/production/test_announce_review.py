@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,8 +13,6 @@ from compilegate.domain import naming
 from compilegate.domain.console import s3_object
 from compilegate.domain.errors import NotFoundError
 from compilegate.domain.flag import Flag
-from compilegate.domain.formats import money
-from compilegate.domain.planning.plan import Plan
 from compilegate.domain.production.registration import FAULT_VARIABLE, Registration
 from compilegate.domain.reasons import Reason
 from compilegate.domain.records.flags import Author
@@ -22,10 +21,9 @@ from compilegate.domain.records.trials import TrialDecided
 from compilegate.report.history.view import HistoryView
 from compilegate.report.notifications.review import ReviewNews
 from compilegate.usecases.flag.change_flag import Changed
-from compilegate.usecases.planning import plan_for
 from compilegate.usecases.production import announce_review as announcing
 from compilegate.usecases.production.announce_review import announce_review, history_page
-from compilegate.usecases.records import load_decision, load_registered, to_json
+from compilegate.usecases.records import load_decision, to_json
 from tests import fakes
 from tests.decision_builder import decision_document
 from tests.domain.evidence_builder import judge
@@ -233,66 +231,45 @@ def test_the_trials_page_is_written_again_where_the_flag_was_changed(
     assert bool(changed) is services.store.has(naming.report_key(WORKLOAD, TRIAL, "html"))
 
 
-def priced(services: Any, heard: list[Any]) -> tuple[str, str]:
-    """What a message about a stale promotion says of a new trial, and which command it suggests."""
-    answer = announce_review(WORKLOAD, review(1, "stale", message_kind="stale"), None, services)
-    return heard[-1][2], body(answer)["act"]
-
-
-def test_a_new_trial_has_a_price_by_what_earlier_ones_measured(
-    services: Any, heard: list[Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    promote(services)
-    measured: list[Any] = []
-
-    def planned(*of: Any, **more: Any) -> Any:
-        measured.append(more)
-        return plan_for(*of, **{**more, "measured": ()})
-
-    monkeypatch.setattr(announcing, "plan_for", planned)
-    monkeypatch.setattr(announcing, "past_overheads", lambda name, history, _: (name, history))
-    words, act = priced(services, heard)
-
-    plan = plan_for(load_registered(WORKLOAD, services.store).workload, services.settings)
-    assert isinstance(plan, Plan)
-    usd, low, high = (
-        money(one) for one in (plan.estimate.usd, plan.estimate.low_usd, plan.estimate.high_usd)
-    )
-    assert f"{TRAIN} --stage prod" == act
-    assert f"A new trial would cost about {usd} ({low} to {high}). Start it with: {act}" == words
-    assert [{"measured": (WORKLOAD, services.ledger.history(WORKLOAD))}] == measured
+OWN = f"{TRAIN} --stage prod"
 
 
 @pytest.mark.parametrize(
-    ("origin", "fixed", "path"),
-    [(None, "try it", "workloads/bert-docs.yaml"), ("jobs/b.yaml", "", "jobs/b.yaml")],
-)
-def test_a_new_trial_that_would_be_refused_says_why(
+    ("origin", "plan", "act", "words"),
+    [
+        ("", None, OWN, "A new trial would cost about $30.00 ($20.00 to $45.00). "
+         f"Start it with: {OWN}"),
+        ("jobs/b.yaml", Reason("small", "It is too small", fix="try it"),
+         "compilegate run jobs/b.yaml --stage prod",
+         "A new trial would currently be refused: It is too small. Fix: try it"),
+        (None, None, OWN, "The cost of a new trial is unknown: bert-docs is not registered. Fix: "
+         f"register its file with `compilegate register`.\nStart it with: {OWN}"),
+    ],
+)  # fmt: skip
+def test_a_stale_promotion_says_what_a_new_trial_costs_by_what_earlier_ones_measured(
     services: Any, heard: list[Any], monkeypatch: pytest.MonkeyPatch, *,
-    origin: str | None, fixed: str, path: str,
+    origin: str | None, plan: Any, act: str, words: str,
 ) -> None:  # fmt: skip
+    """``origin`` is the registered file, None without a registration."""
     promote(services)
     document = {**vars(Registration(WORKLOAD, SPEC, "x")), "origin": origin, "schema": 1}
     services.store.put(REGISTERED, to_json(document))
-    refusal = Reason("too_small", "It is too small", fix=fixed)
-    monkeypatch.setattr(announcing, "plan_for", lambda *_, **__: refusal)
+    if origin is None:
+        del services.store.objects[REGISTERED]
+    asked: list[Any] = []
 
-    words, act = priced(services, heard)
-    fix = ". Fix: try it" if fixed else ""
-    assert f"A new trial would currently be refused: It is too small{fix}" == words.rstrip(".")
-    assert f"compilegate run {path} --stage prod" == act
+    def planned(*of: Any, **more: Any) -> Any:
+        asked.append((*of, more))
+        return plan or SimpleNamespace(estimate=SimpleNamespace(usd=30, low_usd=20, high_usd=45))
 
+    monkeypatch.setattr(announcing, "plan_for", planned)
+    monkeypatch.setattr(announcing, "past_overheads", lambda *of: of)
+    answer = announce_review(WORKLOAD, review(1, "stale", message_kind="stale"), None, services)
 
-def test_without_a_registration_the_price_of_a_new_trial_is_unknown(
-    services: Any, heard: list[Any]
-) -> None:
-    promote(services)
-    del services.store.objects[REGISTERED]
-    words, act = priced(services, heard)
-
-    assert f"{TRAIN} --stage prod" == act
-    assert words.startswith("The cost of a new trial is unknown: ")
-    assert words.endswith(f"\nStart it with: {act}")
+    assert (words, act) == (heard[-1][2], body(answer)["act"])
+    measured = (WORKLOAD, services.ledger.history(WORKLOAD), services.store)
+    registered = (SOUND, services.settings, {"measured": measured})
+    assert [registered] * (origin is not None) == asked
 
 
 def test_a_workload_without_any_record_has_no_page(services: Any) -> None:

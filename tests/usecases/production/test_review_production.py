@@ -48,6 +48,7 @@ from tests.usecases.trial_builder import FLAG, SPEC, TRIAL, ScriptedJudge
 
 NOW = BEGIN + 20 * DAY
 EVIDENCE, PLAN = (naming.record_key(WORKLOAD, TRIAL, name) for name in ("evidence", "plan"))
+REGISTERED = naming.registration_key(WORKLOAD)
 # 3 runs a week: one is due in 7 weeks of them, and a tenth by the policy.
 UNKNOWN, TENTH = round(1 / 21, 4), change(SOUND, policy__holdback=0.1)
 CHEAP, DEAR = saving(0.1), saving(10.0)  # $15.60 and $1,560 a year
@@ -125,55 +126,41 @@ def test_what_the_trial_measured_of_the_candidate_sets_share_and_speed_up(
     assert (share, lower_end) == (made.holdback, made.speedup)
 
 
-@pytest.mark.parametrize("registration", ["none", "retired", "another's"])
-def test_without_a_registration_nothing_is_compared_with_it(
-    services: Any, inputs: Any, registration: str
-) -> None:
-    """A team may train without one."""
-    promote(services)
-    key = naming.registration_key(WORKLOAD)
-    document = json.loads(services.store.objects.pop(key))
-    if registration == "retired":
-        services.store.put(key, to_json({**document, "active": False}))
-    if registration == "another's":
-        register(services, "workloads/another/specs/x.json")
-    made = inputs()
-
-    assert ({}, None, None) == (made.registered, made.policy, made.holdback)
-    assert made.proven
-
-
-@pytest.mark.parametrize("plan", [None, b"{", b"[]"])
-def test_with_a_plan_that_cannot_be_read_nothing_is_compared_with_it(
-    services: Any, inputs: Any, plan: bytes | None
-) -> None:
-    promote(services)
-    del services.store.objects[PLAN]
-    if plan is not None:
-        services.store.put(PLAN, plan)
-    made = inputs()
-
-    assert {} == made.proven
-    assert made.registered
+RETIRED = {"schema": 1, "workload": WORKLOAD, "spec_key": SPEC, "active": False}
+OTHER_ARMS = trial_evidence()
+OTHER_ARMS["arms"][1]["name"] = "fp8"
 
 
 @pytest.mark.parametrize(
-    ("by_person", "arm", "is_compared"),
-    [(False, "fp8", True), (True, "fp8", False), (True, "compile", True)],
-)
-def test_what_a_person_turned_on_is_compared_with_a_trial_that_measured_it(
-    services: Any, inputs: Any, by_person: bool, arm: str, is_compared: bool
+    ("by_person", "key", "document", "compared"),
+    [
+        (False, REGISTERED, None, "evidence proven"),  # a team may train without one
+        (False, REGISTERED, RETIRED, "evidence proven"),
+        (False, REGISTERED, {**RETIRED, "active": True, "spec_key": "workloads/a/specs/x.json"},
+         "evidence proven"),
+        (False, PLAN, None, "evidence registered"),
+        (False, PLAN, [], "evidence registered"),
+        (False, EVIDENCE, OTHER_ARMS, "evidence proven registered"),
+        (True, EVIDENCE, OTHER_ARMS, ""),
+        (True, EVIDENCE, None, ""),
+        (True, EVIDENCE, trial_evidence(), "evidence proven registered"),
+    ],
+)  # fmt: skip
+def test_a_run_is_compared_with_what_can_be_read_and_was_measured(
+    services: Any, inputs: Any, *, by_person: bool, key: str, document: Any, compared: str
 ) -> None:
-    on, evidence = promote(services), trial_evidence()
+    on = promote(services)
     if by_person:
         say(services, on)
-    evidence["arms"][1]["name"] = arm
-    services.store.put(EVIDENCE, to_json(evidence))
+    del services.store.objects[key]
+    if document is not None:
+        services.store.put(key, to_json(document))
     made = inputs()
 
-    assert (evidence if is_compared else None) == made.evidence
-    assert is_compared is bool(made.proven)
-    assert is_compared is (made.promotion.metric == "eval_loss")
+    assert compared.split() == [name for name in ("evidence", "proven", "registered")
+                                if getattr(made, name)]  # fmt: skip
+    assert bool(made.registered) is (made.policy is not None) is (made.holdback is not None)
+    assert ("eval_loss" if compared else "") == made.promotion.metric
 
 
 @pytest.mark.parametrize(
@@ -260,7 +247,7 @@ def is_reviewed(services: Any) -> None:
 
 def of_a_team(services: Any) -> None:
     """Its runs may take any time."""
-    del services.store.objects[naming.registration_key(WORKLOAD)]
+    del services.store.objects[REGISTERED]
     is_reviewed(services)
 
 
