@@ -77,25 +77,19 @@ def test_a_page_is_made_from_all_that_is_recorded(services: Any, view: Any) -> N
     assert expected == view()
 
 
-@pytest.mark.parametrize("gone", [REGISTERED, SPEC])
-def test_a_page_needs_neither_registration_nor_decision_nor_reviews(
+@pytest.mark.parametrize("gone", [REGISTERED, SPEC, "flag"])
+def test_a_page_shows_neither_the_workload_nor_a_trial_where_there_is_none(
     services: Any, view: Any, gone: str
 ) -> None:
-    del services.store.objects[gone]
+    if gone == "flag":
+        services.ledger.raw.items.clear()
+        services.store.put("d1", to_json(decision_document()))
+        services.ledger.append(WORKLOAD, TrialDecided(BEGIN, TRIAL, "promote", "d1", "d1"))
+    services.store.objects.pop(gone, None)
     made = view()
 
-    assert (None, None, None, {}) == (made.workload, made.decision, made.evidence, made.faults)
-
-
-def test_a_page_without_a_promotion_shows_no_trial(
-    services: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(announcing, "render_history", lambda made: made)
-    services.store.put("d1", to_json(decision_document()))
-    services.ledger.append(WORKLOAD, TrialDecided(BEGIN, TRIAL, "promote", "d1", "d1"))
-    made: Any = history_page(WORKLOAD, services)
-
-    assert (None, None) == (made.decision, made.evidence)
+    assert (None, None, {}) == (made.decision, made.evidence, made.faults)
+    assert (gone == "flag") is (made.workload is not None)
 
 
 @pytest.mark.parametrize(

@@ -48,29 +48,22 @@ def test_a_flag_is_repaired_even_where_the_run_cannot_begin(production, broken, 
     assert [] == production.entries("run_begun")
 
 
-def test_a_flag_that_cannot_be_read_is_the_baseline_and_says_why(production):
-    production.promote()
-
-    def refuse(_name):
+@pytest.mark.parametrize(
+    ("broken", "text", "why", "said"),
+    [("read", ON.to_json(), "unreadable", "rate exceeded"), ("write", "{on", "malformed", FLAG)],
+)
+def test_a_parameter_that_cannot_be_read_or_repaired_is_the_baseline_and_says_why(
+    production, *, broken, text, why, said
+):
+    def refuse(*_):
         raise OSError("rate exceeded")
 
-    production.services.flags.read = refuse
-    answer = production.begin()
-
-    assert ("baseline", "unreadable") == (answer["arm"], answer["why"])
-    assert "rate exceeded" in production.entries("run_begun")[0]["flag_explanation"]
-
-
-def test_a_parameter_that_cannot_be_repaired_holds_no_run_up(production):
     production.promote()
-    production.services.flags.write(FLAG, "{on")
+    production.services.flags.write(FLAG, text)
+    setattr(production.services.flags, broken, refuse)
 
-    def refuse(_name, _value):
-        raise OSError("rate exceeded")
-
-    production.services.flags.write = refuse
-
-    assert "malformed" == production.begin()["why"]
+    assert ("baseline", why) == tuple(production.begin()[key] for key in ("arm", "why"))
+    assert said in production.entries("run_begun")[0]["flag_explanation"]
 
 
 def test_the_count_is_a_metric_that_cloudwatch_reads_out_of_the_log(production, caplog):
