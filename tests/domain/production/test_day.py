@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from compilegate.domain.production.summaries import DayFigures, WorkloadWeek, day_of
+from compilegate.domain.production.summaries import DayFigures, day_of
 from compilegate.domain.records.production import ProbationEnd, ProductionRun
 from compilegate.domain.records.trials import TrialFailed
 from tests.fakes import services
@@ -92,21 +92,6 @@ def run_without_price():
     return ProductionRun(
         "unpriced", "j", "baseline", NOW - 9.0, NOW - 2.0, {"finished": True}, True, "flag"
     )
-
-
-@pytest.mark.parametrize(
-    ("state", "more", "is_open"),
-    [
-        ("off", {}, False), ("permanent", {}, False), ("probation", {}, True), ("stale", {}, True),
-        ("off", {"trial": "t"}, True), ("off", {"approval": "t"}, True),
-    ],
-)  # fmt: skip
-def test_what_is_under_way_or_waits_is_reported(state, more, is_open):
-    week = WorkloadWeek("w", None, state, state != "off", **more)
-
-    assert (is_open, not is_open) == (week.open, week.quiet)
-    assert not WorkloadWeek("w", None, "off", False, waited=1).quiet
-    assert (0, 0) == (week.failed, week.watched)
 
 
 def test_workloads_add_up():

@@ -112,7 +112,7 @@ OLDER = {**FINGERPRINT, "code_sha256": "older"}
         ({}, NIGHTS, [CENTRE + n / 1e4 for n in range(24, 0, -1)], [BASE_WALL] * 24),
         ({"history": [0.9, 0.8]}, [BEFORE], [0.9, 0.8], []),
         ({"history_wall_seconds": [1.0, 2.0]}, [BEFORE], [CENTRE], [1.0, 2.0]),
-        ({}, [run_of(-1, "baseline", counts=False)], [], []),
+        ({}, [run_of(-1, "baseline", counts=False), run_of(-1)], [], []),
         ({}, [run_of(-1, "baseline", fingerprint=OLDER)], [], []),
         ({}, [run_of(-1, "baseline", job="of the trial")], [], []),
     ],
@@ -120,10 +120,12 @@ OLDER = {**FINGERPRINT, "code_sha256": "older"}
 def test_the_history_is_the_teams_else_of_earlier_baseline_runs(by_team, earlier, history, walls):
     evidence = trial(history=())
     evidence["quality"] |= by_team
+    evidence |= {"controls": ["x"], "on_top_of": ["y"]}
     evidence["arms"][0]["runs"][-1]["job"] = "of the trial"
     doc = probation_document(evidence, PROMOTION, [], earlier)
     quality = doc["quality"]
 
+    assert not {"controls", "on_top_of"} & doc.keys()
     assert (history, walls) == (quality["history"], quality.get("history_wall_seconds", []))
     assert Verdict.CONTINUE == judge(doc).verdict
 
@@ -171,7 +173,8 @@ def unread(number: int, **changed: Any) -> ProductionRun:
 
 @pytest.mark.parametrize(("unseen", "reported"), [(2, False), (3, True)])
 def test_a_row_of_runs_that_leave_nothing_to_judge_is_reported(unseen, reported):
-    row = [run_of(3 + n, counts=False) for n in range(unseen)]
+    row = [run_of(3 + n, counts=False, finished=n > 0, metric_name=METRIC if n else None)
+           for n in range(unseen)]  # fmt: skip
     before = [run_of(1, counts=False), run_of(2)]
     runs = [*row, *before, run_of(20, "baseline", counts=False)]
     notes = blind_spots(watched_runs(runs, PROMOTION), PROMOTION)
@@ -182,6 +185,7 @@ def test_a_row_of_runs_that_leave_nothing_to_judge_is_reported(unseen, reported)
 
 def test_of_records_that_cannot_be_read_the_last_is_named():
     runs = [unread(1, job="first"), unread(2, job="second"), unread(3, job="last"), run_of(4)]
+    runs += [unread(5, counts=False, job="no evidence")]
     damaged = [
         DamagedRecord({"kind": kind}, UnreadableRecordError(f"problem {number}"))
         for number, kind in enumerate((*[ProductionRun.kind] * 3, "flag"))
@@ -238,7 +242,7 @@ OVERRIDES = {"compiler": "torch_compile"}
 
 def on(state: str = "probation") -> Promotion:
     flag = Flag(True, state, "compile", OVERRIDES, "d1", "2026-01-01T00:00:00Z")
-    return Promotion("abcd1234", "compile", at=0, since=0, flag=flag, version=1)
+    return Promotion("abcd1234", "compile", at=5, since=6, flag=flag, version=7)
 
 
 def said(verdict: str) -> Decision:
@@ -283,10 +287,14 @@ REVERTED = Flag(False, "reverted", "compile", {}, "d2")
     ],
 )  # fmt: skip
 def test_what_follows_from_a_review(state, findings, policy, action, flag):
-    transition = flag_transition(on(state), findings, policy)
+    for by_human in (False, True):
+        transition = flag_transition(replace(on(state), by_human=by_human), findings, policy)
 
-    assert (action, flag) == (transition.action, parse_flag(transition.value))
-    assert transition.reason
+        assert (action, flag) == (transition.action, parse_flag(transition.value))
+        assert (f"review#7#{action}", 5 if by_human and action == "stale" else 6) == (
+            transition.change_id, transition.decided_at,
+        )  # fmt: skip
+        assert transition.reason
 
 
 @pytest.mark.parametrize(

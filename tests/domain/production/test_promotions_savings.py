@@ -129,6 +129,7 @@ def test_the_first_question_that_is_open_waits_for_a_person():
         ({"trial": "t"}, False, True),
         ({"approval": "t"}, False, True),
         ({"state": "probation"}, False, True),
+        ({"state": "stale"}, False, True),
         ({"state": "permanent", "candidate": "c", "failed": 3, "watched": 9}, True, False),
     ],
 )
