@@ -50,6 +50,8 @@ def job(**changed: Any) -> dict[str, Any]:
     [
         (requested({"image": "registry/pytorch:2.2.0"}), "image", "2.1.0", "2.2.0"),
         (requested(framework={"version": "2.2.0"}), "framework", "2.13.0", "2.2.0"),
+        (requested(framework={"transformers": "4.1"}), "framework", "2.13.0", "4.1"),
+        (requested(framework={"python": "py9"}), "framework", "2.13.0", "py9"),
         (requested({"instance_type": "ml.p4d.24xlarge"}), "instance_type", "g5.48", "p4d.24"),
         (requested({"instance_count": 4}), "instance_count", "was 8", "is 4"),
         (requested({"precision": "bf16"}), "precision", "fp16", "bf16"),
@@ -68,6 +70,20 @@ def test_a_changed_field_is_named_with_what_it_was_and_is(now, code, was, now_is
     before, after = reason.message.split(", is ")
     assert was in before
     assert now_is in f"is {after}"
+
+
+@pytest.mark.parametrize(
+    ("was", "now", "text"),
+    [
+        ({"a": 1, "b": 2}, {"a": 1, "b": 3, "c": 4}, "was b=2, c=not set, is b=3, c=4"),
+        ({"a": 1}, "x", "was {'a': 1}, is x"),
+        ("x" * 80, "y" + "x" * 80, f"was {'x' * 80}, is …{'x' * 80}"),
+        ("g" * 64, "a" * 63, f"was {'g' * 64}, is {'a' * 63}"),
+    ],
+)  # fmt: skip
+def test_values_are_shown_as_far_as_a_person_reads_them(was, now, text):
+    (reason,) = stale_reasons({"hyperparameters": was}, {"hyperparameters": now})
+    assert f"hyperparameters: {text}" == reason.message
 
 
 @pytest.mark.parametrize("key", sorted(RECORDED))
@@ -90,7 +106,8 @@ def test_what_one_side_lacks_was_not_compared():
     asked, made = requested(), recorded([job()])
     today = replace(production_run(1), result=job(code_sha256=None))
     registered = {**asked, "precision": None, "code": "other"}
-    compared = compare_with_proven(asked, registered, measured={"compile": made}, runs=[today])
+    compared = compare_with_proven(asked, registered, measured={"compile": made},
+                                   runs=[today, replace(today, arm="other")])  # fmt: skip
 
     assert ("precision", FIELDS["code_sha256"]) == compared.unknown
     assert frozenset({"asked code"}) == compared.differs

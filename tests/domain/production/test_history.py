@@ -23,8 +23,14 @@ from compilegate.domain.production.history import (
 from compilegate.domain.records import RESTORE, ledger
 from compilegate.domain.records.flags import FlagVersion
 from compilegate.domain.records.ledger import UnknownRecord
-from compilegate.domain.records.production import RegistrationChange
-from compilegate.domain.records.trials import ApprovalAnswer
+from compilegate.domain.records.production import (
+    BegunRun,
+    CapacityWait,
+    ProductionRun,
+    RegistrationChange,
+    Review,
+)
+from compilegate.domain.records.trials import ApprovalAnswer, ApprovalRequested, ApprovalToken
 
 # Ledgers as they are stored from release 0.2.0 on, by sort key; one workload each.
 LEDGERS: Mapping[str, Mapping[str, Any]] = json.loads(
@@ -52,6 +58,32 @@ def test_neither_order_nor_repetition_changes_the_history(name, chance, repeated
     chance.shuffle(mixed)
 
     assert history(entries) == history(mixed)
+
+
+def test_what_is_of_one_run_trial_or_execution_is_in_the_order_of_time():
+    begun = [BegunRun(n, f"r{n}", f"e{n}", "a", "flag", 1, n, "s", "s") for n in (1, 2)]
+    waits = [CapacityWait(9, f"r{n}", n, "j") for n in (2, 1)]
+    reviews = [Review(at, run, trial) for at, run, trial in
+               ((5, "b", "t"), (5, "a", "t"), (4, "c", "t"), (5, "d", "x"))]  # fmt: skip
+    starts = (("b", "j0", 5), ("a", "j2", 5), ("a", "j1", 5), ("z", "j", 4))
+    runs = [
+        ProductionRun(run, job, "a", start, 9, {}, True, "flag", at=at)
+        for at, (run, job, start) in enumerate(starts)
+    ]
+    asked = [ApprovalRequested(3, 9, trial) for trial in ("t2", "t1")]
+    tokens = [ApprovalToken(4, trial, n, f"{trial}{n}") for trial in ("t1", "t2") for n in (2, 1)]
+    past = history([one.to_entry() for one in (*begun, *waits, *reviews, *runs, *asked, *tokens)])
+
+    assert (begun[1], None) == (past.begun_run("r2"), past.begun_run("r3"))
+    assert (begun[1], None) == (past.run_of_execution("e2"), past.run_of_execution("e3"))
+    assert (waits[0],) == past.waits_of("r2")
+    assert (reviews[1], None) == (past.review_of("a"), past.review_of("x"))
+    assert (reviews[2], reviews[1], reviews[0], reviews[3]) == past.reviews
+    assert (reviews[1], reviews[0]) == past.reviews_of("t", since=5)
+    assert (runs[3], runs[2], runs[1], runs[0]) == past.runs
+    assert [("t1", ("t11", "t12")), ("t2", ("t21", "t22"))] == [
+        (one.trial, one.tokens) for one in past.approvals
+    ]
 
 
 def test_a_round_has_what_later_entries_say_of_it():

@@ -32,7 +32,8 @@ def job(runs_per_week: float = 3.0, holdback: float = 0.04, name: str = "bert-do
         # Too few runs to tell anything.
         (0.49, 0.04, 90.0, 0.0), (0.25, 0.5, None, 0.0),
         # A saving of $50 a year.
-        (1, 0.2, 50 / 52, 0.2), (1, 0.2, 49.9 / 52, 0.0),  (1, 0.2, None, 0.2),
+        (1, 0.2, 50 / 52, 0.2), (1, 0.2, 49.9 / 52, 0.0),
+        (2, 0.2, 25 / 52, 0.2), (1, 0.2, None, 0.2),
         (24, 0.0, 9.0, 0.0), (24, 0.0, None, 0.0),
     ],
 )  # fmt: skip

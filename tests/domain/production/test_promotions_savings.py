@@ -69,6 +69,7 @@ def test_what_is_open_is_of_the_latest_review_the_latest_trial_and_any_of_its_ro
     summary = workload_week("w", history([*entries, flag(1, 0, ON)]), WEEK)
 
     assert (7, "0mabc126", "0mabc126") == (summary.watched, summary.trial, summary.canary)
+    assert ("compile", True) == (summary.candidate, summary.enabled)
     closed = CanaryClosed(BEGIN + 2 * DAY, "0mabc126", 2, "lost").to_entry()
     summary = workload_week("w", history([*entries, closed, flag(1, 0, ON)]), WEEK)
     assert ("0mabc126", None) == (summary.trial, summary.canary)

@@ -12,6 +12,7 @@ from compilegate.domain import naming
 from compilegate.domain.flag import Flag
 from compilegate.domain.ledger_keys import CLOCKS_APART_SECONDS
 from compilegate.domain.production import recent
+from compilegate.domain.production.attempts import longest_run_seconds
 from compilegate.domain.production.begin import FlagReading, Situation
 from compilegate.domain.production.history import Promotion, WorkloadHistory
 from compilegate.domain.records.production import (
@@ -82,6 +83,11 @@ HELD = [*RUNS[:-3], ran(3, "baseline"), *[ran(day) for day in (2.7, 2.3, 1.9)]]
         (window(RUNS[-5:], REVIEWS), promotion(), False),
         (window(HELD, REVIEWS), promotion(), True),
         (window(HELD[3:], REVIEWS), promotion(), False),
+        (window([replace(one, started_at=SURE) for one in RUNS], REVIEWS), promotion(), True),
+        # Five runs after the baseline's; two baselines, the later of which counts.
+        (window([*HELD[3:], ran(1.5), ran(1.2)], REVIEWS), promotion(), False),
+        (window([ran(12.5, "baseline"), *HELD], REVIEWS), promotion(), True),
+        (window([ran(11.5, "baseline"), *HELD[2:]], REVIEWS), promotion(), False),
         (WorkloadHistory(runs=tuple(RUNS)), promotion("probation"), True),
         (window(RUNS, [], registrations=(
             RegistrationChange(1, True, at=SINCE + CLOCKS_APART_SECONDS),
@@ -101,6 +107,19 @@ def test_a_review_needs_what_it_counts_compares_and_goes_on_from(past, standing,
 @pytest.mark.parametrize(("at", "enough"), [(SURE, True), (SURE - 1, False)])
 def test_of_what_was_not_measured_the_last_review_is_enough(at, enough):
     assert enough == is_enough(window([], [replace(REVIEWS[0], at=at)]), promotion(), None)
+    assert is_enough(window([], []), promotion("probation", at=SURE), None)
+
+
+@pytest.mark.parametrize(("earlier", "enough"), [(24, True), (23, False)])
+def test_a_probation_without_a_history_of_the_teams_needs_24_baseline_runs_before_it(
+    earlier, enough
+):
+    arm = {"name": "baseline", "runs": [{"fingerprint": FINGERPRINT}]}
+    evidence = {"quality": {"metric": METRIC, "history": []}, "arms": [arm]}
+    runs = [*(ran(17.9 - n / 2, "baseline") for n in range(earlier)), ran(0.5, "baseline")]
+
+    assert enough == is_enough(window(runs, []), promotion("probation", at=NOW - DAY), evidence)
+    assert is_enough(window(runs, []), promotion(at=NOW - DAY), evidence)
 
 
 def test_runs_before_the_window_are_counted_by_the_review_that_has_seen_most():
@@ -113,6 +132,7 @@ def test_runs_before_the_window_are_counted_by_the_review_that_has_seen_most():
     before = recent.before_window(past, promotion(), longest=LONGEST)
     assert recent.Before(111 + 2 - 14, frozenset({"team"})) == before
     assert recent.Before() == recent.before_window(past, promotion(at=SURE), longest=LONGEST)
+    assert None is recent.before_window(past, promotion("probation"), longest=LONGEST)
 
 
 @pytest.mark.parametrize(
@@ -135,7 +155,7 @@ def test_a_run_that_a_review_may_have_missed_is_no_guess(seconds, unsure):
 BEGUN = BegunRun(
     NOW - DAY, naming.trial_id(1000 * (NOW - DAY)), "e", "compile", "flag", 7, 7, "s", "s"
 )
-RUN = naming.trial_id(1000 * NOW)
+RUN, KNOWN = naming.trial_id(1000 * NOW), round(SINCE + longest_run_seconds(SOUND))
 
 
 def situation(state: str = "permanent", at: int = NOW - DAY, **more: Any) -> Situation:
@@ -149,7 +169,7 @@ def situation(state: str = "permanent", at: int = NOW - DAY, **more: Any) -> Sit
         ([BEGUN], situation(), True),
         ([], situation(), False),
         ([replace(BEGUN, run=RUN)], situation(), False),
-        ([BEGUN], situation(at=SINCE + DAY), False),
+        ([BEGUN], situation(at=KNOWN), True), ([BEGUN], situation(at=KNOWN - 1), False),
         ([BEGUN], Situation(FlagReading(Flag(False, "off"))), True),
         ([BEGUN], replace(situation(), review=None,
                           reading=FlagReading(replace(ON, since="2026-12-30T00:00:00Z"))), True),
@@ -164,6 +184,7 @@ def situation(state: str = "permanent", at: int = NOW - DAY, **more: Any) -> Sit
 )  # fmt: skip
 def test_a_run_that_begins_needs_the_last_review_an_earlier_run_and_a_baseline(begun, now, enough):
     past = WorkloadHistory(since=SINCE, begun=tuple(begun))
+    assert recent.enough_to_begin(WorkloadHistory(), now, SOUND, run=RUN, at=NOW)
     assert enough == recent.enough_to_begin(past, now, SOUND, run=RUN, at=NOW)
 
 

@@ -11,9 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from compilegate.domain.economics import micro_usd
+from compilegate.domain.production.ratio import Point, ratio_of
 from compilegate.domain.production.savings import (
+    RunSaving,
     Savings,
+    compiled_anew,
     failed,
+    forgone_savings,
     metric_of,
     problem_of,
     run_savings,
@@ -24,7 +29,7 @@ from compilegate.domain.production.savings import (
     work_of,
 )
 from compilegate.domain.records.production import ProductionRun
-from tests.domain.production.run_builder import DAY, production_run
+from tests.domain.production.run_builder import BEGIN, DAY, production_run
 
 Work = tuple[int, float | None, float | None]  # steps, samples and tokens a step
 SAVED = 216 - 158
@@ -182,10 +187,11 @@ def test_of_the_lines_and_a_runs_own_word_the_fewer_steps_count(lines, said):
 
 
 def test_the_interval_is_that_of_the_normal_distribution():
-    savings = Savings(micro_usd=2_000_000, se_micro_usd=1_000_000, priced_runs=1)
+    savings = Savings(micro_usd=2_000_000_000, se_micro_usd=1_000_000_000, priced_runs=1)
 
-    assert (2 - 1.644854, 2 + 1.644854) == pytest.approx(savings.interval_usd, abs=1e-6)
-    assert 2.0 == savings.to_dict()["saved_usd"]
+    assert (2000 - 1644.85363, 2000 + 1644.85363) == pytest.approx(savings.interval_usd, abs=1e-4)
+    assert None is Savings(expected_usd=5.0).share_of_estimate
+    assert 2000.0 == savings.to_dict()["saved_usd"]
 
 
 def test_several_promotions_add_up_and_their_estimates_only_where_each_has_one():
@@ -198,6 +204,38 @@ def test_several_promotions_add_up_and_their_estimates_only_where_each_has_one()
     assert Savings(10, 5, 2, 3, 6, 7, 3, 7.0, None) == total([first, unestimated])
     assert Savings(3, 0, 1, 2, 0, 4, 0, 9.0, None) == total([idle])
     assert (Savings(), None, None) == (sum_of([]), idle.saved_usd, idle.share_of_estimate)
+
+
+def test_what_a_run_saved_or_its_baseline_would_have_is_by_the_ratio_of_the_runs_around_it():
+    """Not by one that was booked two weeks after the month's end."""
+    runs = [
+        replace(run, usd=(run.usd or 0) * 1.1 ** (day % 3)) for day, run in enumerate(in_turns(12))
+    ]
+    late = replace(production_run(3, "baseline", usd=1.0), at=BEGIN + 44 * DAY)
+    ratio = ratio_of([
+        Point(run.started_at, math.log(run.usd or 0), run.arm == "baseline") for run in runs
+    ])  # fmt: skip
+    held = [(runs[2], "compile"), (runs[2], "other"), (replace(runs[2], usd=None), "compile"),
+            (production_run(2, "baseline", finished=False), "compile")]  # fmt: skip
+    near, month = [*runs[:4], late, *runs[4:]], (BEGIN, BEGIN + 30 * DAY)
+
+    assert ratio is not None
+    cost, price = (runs[2].usd or 0) / math.exp(ratio.log), runs[2].usd or 0
+    unknown = [RunSaving(run, None) for run, _ in held[1:]]
+    saved = RunSaving(runs[2], micro_usd(price - cost), micro_usd(cost * ratio.se))
+    assert [saved, *unknown] == forgone_savings(near, held, month)
+    assert [] == forgone_savings(near, [], month)
+    cost, price = runs[1].usd or 0, (runs[1].usd or 0) * math.exp(ratio.log)
+    assert run_savings(near)[0] == RunSaving(
+        runs[1], micro_usd(price - cost), micro_usd(price * ratio.se), runs[10].ended_at
+    )
+    assert 1 == saving_of(runs, runs[1].ended_at, runs[3].ended_at).runs
+
+
+@pytest.mark.parametrize(("state", "why"), [(None, None), ("restored", None), ("stale", "stale")])
+def test_a_bundle_that_was_not_restored_says_why(state, why):
+    details = {"compile_bundle": {"state": state}} if state else {}
+    assert why == compiled_anew(replace(production_run(1), details=details))
 
 
 # What a run recorded is read in one way, whatever stands in the ledger.

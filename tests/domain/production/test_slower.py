@@ -66,8 +66,8 @@ def test_the_sum_falls_again_where_the_speed_up_is_back_and_is_never_below_nothi
     ("arms", "added"),
     [
         ("cccccccc" "bcc", False), ("cccccccc" "bccc", True),
-        ("cccccccc" "bcccccc", False),  ("bbbbbbbb", False), ("", False),
-        ("bccc", True), ("ccb" "cccc" "bcc", False),
+        ("cccccccc" "bccccc", True), ("cccccccc" "bcccccc", False),
+        ("bbbbbbbb", False), ("", False), ("bccc", True), ("ccb" "cccc" "bcc", False),
     ],
 )  # fmt: skip
 def test_a_baseline_run_counts_once_a_few_runs_have_followed_it(arms, added):
@@ -87,7 +87,9 @@ def test_only_sound_runs_of_both_arms_near_the_baselines_tell():
         production_run(17, "baseline", counts=False),
     ]  # fmt: skip
 
-    assert sum_of(made) == sum_of([*made, *odd])
+    assert sum_of(made) == sum_of([*made[:9], *odd, *made[9:]])
+    other = production_run(7, "baseline", wall_seconds=3 * WALL)
+    assert sum_of(made) == sum_of([*made[:8], other, *made[8:]])
     assert before == sum_of(runs("cccc"), before)
     assert before == speed_sum(before, made, "compile", None, now=NOW)
     assert before == speed_sum(before, made, "compile", 1.0, now=NOW)
