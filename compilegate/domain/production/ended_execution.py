@@ -41,7 +41,7 @@ class EndedExecution:
         execution = Fields(detail, "detail").text("executionArn")
         status = str(detail.get("status"))
         try:  # who starts an execution by hand may write any input
-            document = json.loads(detail.get("input"))
+            document = json.loads(str(detail.get("input")))
         except BROKEN:
             document = None
         workload = document.get("workload") if isinstance(document, Mapping) else None

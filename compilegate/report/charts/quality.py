@@ -11,9 +11,8 @@ from compilegate.domain.decision import (
     QualityFigures,
 )
 from compilegate.domain.formats import UNKNOWN, count, duration, percent, significant
-from compilegate.domain.judging.evidence import FullRun, mean_or_none
+from compilegate.domain.judging.evidence import FullRun
 from compilegate.domain.judging.measured import Measured, Reference
-from compilegate.domain.optional import without_none
 from compilegate.report import statements
 from compilegate.report.charts.figure import (
     DASHED,
@@ -99,7 +98,8 @@ def _runs_figure(measured: Measured, reference: Reference | None) -> Figure:
             marks += _arm_marks(len(names), index, runs)
             names.append(arm.name)
     rules = [] if reference is None else _reference_rules(measured, reference)
-    values = [*(x for mark in marks for x in mark.x), *without_none(rule.x for rule in rules)]
+    values = [x for mark in marks for x in mark.x]
+    values += [rule.x for rule in rules if rule.x is not None]
     # A tick has as many digits as it needs.
     scale = axis(measured.evidence.quality.metric, values, show=lambda x: significant(x, 12))
     drawn = [*rules, *marks, *row_names(names, scale.low)]
@@ -223,8 +223,8 @@ def _loss_figure(curves: Mapping[str, Sequence[Curve]], *, over_time: bool) -> F
 
 
 def _coordinates(curve: Curve, *, over_time: bool) -> tuple[list[float], list[float | None]]:
-    x = (seconds if over_time else float(step) for step, (_, seconds) in curve.items())
-    return without_none(x), [loss for loss, _ in curve.values()]
+    x = [seconds if over_time else float(step) for step, (_, seconds) in curve.items()]
+    return [one for one in x if one is not None], [loss for loss, _ in curve.values()]
 
 
 def _mean_curve(runs: Sequence[Curve]) -> Curve:
@@ -232,17 +232,19 @@ def _mean_curve(runs: Sequence[Curve]) -> Curve:
     if not runs:
         return {}
     reached = {step: [run[step] for run in runs if step in run] for step in runs[0]}
-    losses = {step: without_none(loss for loss, _ in at) for step, at in reached.items()}
+    losses = {step: [loss for loss, _ in at if loss is not None] for step, at in reached.items()}
     steps = [step for step in reached if len(losses[step]) == len(runs)]
     smoothed = smooth([statistics.fmean(losses[step]) for step in steps])
-    times = [mean_or_none(without_none(time for _, time in reached[step])) for step in steps]
-    return dict(zip(steps, zip(smoothed, times, strict=True), strict=True))
+    times = ([time for _, time in reached[step] if time is not None] for step in steps)
+    means = [statistics.fmean(at) if at else None for at in times]
+    return dict(zip(steps, zip(smoothed, means, strict=True), strict=True))
 
 
 def _loss_finding(curves: Mapping[str, Sequence[Curve]]) -> str:
     ends = []
     for name, runs in curves.items():
-        times = without_none(list(run.values())[-1][1] for run in runs if run)
+        last = [list(run.values())[-1][1] for run in runs if run]
+        times = [seconds for seconds in last if seconds is not None]
         if times:
             ends.append(f"{name} {duration(statistics.fmean(times))}")
     if not ends:
