@@ -122,7 +122,13 @@ def test_the_page_shows_each_run_with_what_is_to_be_said_of_it():
     assert 'class="stacked"' in html
     assert {"Every production run", "Every run"} == {*re.findall("Every [a-z ]*run", html)}
     assert "left out" not in html
-    assert 'id="table-runs"' not in render_history(view_of([], workload=None)).html
+    nothing = render_history(view_of([], workload=None, simulated="<b>\x1b")).html
+    assert 'id="table-runs"' not in nothing
+    assert "&lt;b&gt;\\x1b" in nothing
+    assert [True, False] == [
+        markup.switch_style(2) in html, markup.switch_style(1).strip() in nothing,
+    ]  # fmt: skip
+    assert "\n\n\n" not in html
 
 
 def saved(html, name):
