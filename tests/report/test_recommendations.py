@@ -5,6 +5,8 @@ import statistics
 
 import pytest
 
+from compilegate.domain.arithmetic import ratio
+from compilegate.domain.formats import duration
 from compilegate.domain.reasons import advice
 from compilegate.report.words import recommendations
 from compilegate.usecases.reports import read_trial_report
@@ -39,9 +41,67 @@ def _ended_by(code):
     return samples.ended_by(samples.over_time(), code, "ended")
 
 
-@pytest.mark.parametrize("code", ["saving_unproven", "full_run_unproven"])
-def test_whole_jobs_that_prove_too_little_say_what_would_help(code):
-    assert advice(code) in recommendations(read_trial_report(_ended_by(code)))
+SHORT = "Steadier or more short blocks"
+# By the verdict, the reasons whose registered advice is what would help.
+HELPED = {
+    "stay_off": ["not_equivalent", "numerics_wrong", "guardrail_worse"],
+    "inconclusive": [
+        "saving_unproven", "full_run_unproven", "full_run_implausible", "guardrail_inconclusive",
+        "guardrail_unreported", "evidence_missing", "trial_over_budget", "price_unknown",
+        "trial_over_time", "too_many_rounds", "baseline_failed", "full_run_disagrees",
+    ],
+    "invalid": [
+        "treatment_not_applied", "arms_differ", "runs_repeated", "unequal_initial_loss",
+        "unequal_initial_weights", "unequal_work", "evaluation_sets_differ", "evidence_invalid",
+        "clock_implausible", "evidence_overwritten",
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("verdict", "code"), [(verdict, code) for verdict, codes in HELPED.items() for code in codes]
+)
+def test_the_registered_advice_of_what_decided_would_help(verdict, code):
+    assert advice(code) in _sentences(_ended_by(code), verdict=verdict)
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        ("full_run_unmeasured", advice("full_run_disagrees")), ("speed_inconclusive", SHORT),
+        ("speed_needs_blocks", SHORT), ("quality_inconclusive", "A wider margin"),
+        ("quality_needs_runs", "A wider margin"), ("underpowered", "A wider margin"),
+    ],
+)  # fmt: skip
+def test_what_is_open_says_what_would_close_it(code, words):
+    reasons = [{"code": code, "message": "x"}]
+    sentences = _sentences(samples.over_time(), verdict="inconclusive", reasons=reasons, next=None)
+
+    assert [True] == [text.startswith(words) for text in sentences if text[:9] == words[:9]]
+    if not code.startswith("full"):
+        reasons.append({"code": "full_run_unmeasured", "message": "x"})
+        both = _sentences(samples.over_time(), verdict="inconclusive", reasons=reasons, next=None)
+        assert (words == SHORT) is any(text.startswith(words) for text in both)
+
+
+@pytest.mark.parametrize(("steps", "longer"), [((150, 150), True), ((150, 300), False)])
+def test_how_long_a_run_must_be_is_known_where_both_arms_do_the_same_steps(steps, longer):
+    source = samples.promote()
+    for arm, number in zip(source["evidence"]["arms"], steps, strict=False):
+        arm["full_run_steps"] = number
+    sentences = _sentences(source, verdict="stay_off",
+                           reasons=[{"code": "speedup_too_small", "message": "x"}])  # fmt: skip
+
+    assert longer is sentences[0].startswith("A longer run: ")
+
+
+def test_where_no_run_would_be_long_enough_the_gain_of_a_step_is_said():
+    trial = read_trial_report(samples.stay_off())
+    base, ours = (arm.steady_step_seconds for arm in (trial.measured.baseline, trial.measured.lead))
+    sentence = recommendations(trial)[0]
+
+    assert sentence.startswith("Not a longer run: ")
+    assert f"only {ratio(base / ours)} ({duration(base)} against {duration(ours)})" in sentence
 
 
 def _named(sentences, opening):

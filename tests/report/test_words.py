@@ -10,6 +10,7 @@ from compilegate.domain.formats import MINUS
 from compilegate.domain.notes import SCRIPT_COMPILES, Note
 from compilegate.domain.reasons import headline as template
 from compilegate.domain.records.trials import FlagOutcome
+from compilegate.report.statements import confidence_words
 from compilegate.report.words import (
     LONGEST,
     Mark,
@@ -51,6 +52,23 @@ def _decided(verdict, code, **changes):
     return with_decision(samples.promote(), verdict=verdict, reasons=reasons, **changes)
 
 
+def another_first():
+    """Before the candidate that won stands one that compiles."""
+    source = samples.cheaper_cluster()
+    arms = source["evidence"]["arms"]
+    overrides = {"compiler": "torch_compile"}
+    arms.insert(1, {**arms[0], "name": "compile", "overrides": overrides, "runs": []})
+    return source
+
+
+def unstarted(arms):
+    """Of so many arms there are runs."""
+    source = _decided("inconclusive", "underpowered")
+    for arm in source["evidence"]["arms"][arms:]:
+        arm["runs"] = []
+    return source
+
+
 @pytest.mark.parametrize(
     ("source", "expected"),
     [
@@ -60,6 +78,14 @@ def _decided(verdict, code, **changes):
         (samples.ineligible, "Leave it off: no compiler can help this job in its current form"),
         (lambda: with_decision(samples.ineligible(), reasons=[{"code": "run_too_short"}]),
          "Leave it off: a trial here would cost more than a compiler can save"),
+        (lambda: with_decision(samples.ineligible(),
+                               reasons=[{"code": "saving_below_trial_cost"}]),
+         "Leave it off: a trial here would cost more than a compiler can save"),
+        (another_first, "Switch to g5-2x: 51% cheaper a run at 1.013x the speed, quality held"),
+        (lambda: unstarted(0), f"Not tried: {_registered('underpowered')}"),
+        (lambda: unstarted(1), f"Not proven: {_registered('underpowered')}"),
+        (lambda: {**_decided("inconclusive", "underpowered"), "evidence": None},
+         f"Not proven: {_registered('underpowered')}"),
         (samples.failed, "The trial failed: nothing was decided, the flag was left as it was"),
         (samples.underpowered,
          f"Not tried: {_registered('underpowered').replace('0.05', '0.02')}"),
@@ -97,17 +123,17 @@ def test_the_reason_that_decided_is_the_headlines(verdict, code, variant, openin
 
 
 @pytest.mark.parametrize(
-    ("changes", "variant"),
+    ("changes", "variant", "code"),
     [
-        ({"lower_bound": 1.101}, "faster_not_clearly"),
-        ({"lower_bound": 1.1}, None),
-        ({"lower_bound": None}, None),
-        (None, "no_steady_state"),
-        ({"interval": [0.8, 0.9]}, "slower"),
+        ({"lower_bound": 1.101}, "faster_not_clearly", "speed_inconclusive"),
+        ({"lower_bound": 1.1}, None, "speed_inconclusive"),
+        ({"lower_bound": None}, None, "speed_inconclusive"),
+        (None, "no_steady_state", "speed_inconclusive"),
+        ({"interval": [0.8, 0.9]}, "slower", "speedup_too_small"),
+        ({"interval": [0.8, 0.9]}, "slower", "full_run_disagrees"),
     ],
 )
-def test_a_headline_says_how_the_speed_stands_to_what_is_required(changes, variant):
-    code = "speedup_too_small" if variant == "slower" else "speed_inconclusive"
+def test_a_headline_says_how_the_speed_stands_to_what_is_required(changes, variant, code):
     source = _decided("stay_off", code)
     speed = changes and {**source["decision"]["speedup"], **changes}
     said = _headline(with_decision(source, speedup=speed))
@@ -116,6 +142,54 @@ def test_a_headline_says_how_the_speed_stands_to_what_is_required(changes, varia
     assert said.startswith(f"Leave it off: {words}")
     other = template(code, "faster_not_clearly" if variant is None else None)
     assert other.format(**FIGURES) not in said
+
+
+@pytest.mark.parametrize("code", ["speedup_too_small", "quality_worse", "speed_inconclusive"])
+def test_what_the_records_do_not_say_is_named_in_a_headline(code):
+    source = _decided("stay_off", code, quality=None)
+    trial = read_trial_report({**source, "evidence": None})
+    unknown = {"promote": "speed-up", "reject": "speed-up", "margin": "the size set",
+               "metric": trial.metric}  # fmt: skip
+
+    assert f"Leave it off: {template(code, None).format(**FIGURES | unknown)}" == headline(trial)
+    assert None is metric_cards(trial)[0].bullet
+
+
+@pytest.mark.parametrize(
+    ("message", "words"),
+    [
+        ("b" * 56 + ".", "b" * 56), ("b" * 57, "Leave it off..."),
+        (f"{'b' * 50} cccccc", f"{'b' * 50}..."), (f"{'b' * 53} ccc", f"{'b' * 53}..."),
+        (f"{'b' * 30} {'c' * 24} dd", f"{'b' * 30}..."),
+        (f"a {'b' * 48}, (cccccc", f"a {'b' * 48}..."),
+        (f"two\n lines {'b' * 43}", f"two lines {'b' * 43}"),
+    ],
+)  # fmt: skip
+def test_a_reason_of_a_later_judge_is_cut_between_words(message, words):
+    source = with_decision(
+        _decided("stay_off", LATER), reasons=[{"code": LATER, "message": message}]
+    )
+    whole = words if words.startswith("Leave") else f"Leave it off: {words}"
+
+    assert whole == _headline(source)
+
+
+def test_the_quality_card_says_how_sure_it_is_and_against_what():
+    source = samples.with_history()
+    trial = read_trial_report(source)
+    note = metric_cards(trial)[1].note
+
+    assert f"; {confidence_words(trial.judged.quality)}; reference: " in note
+    assert trial.measured.reference.words in note
+
+
+def test_only_the_reason_that_decided_is_a_failure_of_the_whole_trial():
+    source = samples.promote()
+    crashed = {"code": "candidate_crashed", "message": "It crashed."}
+    first, *_ = source["decision"]["reasons"]
+    sentences = lede(read_trial_report(with_decision(source, reasons=[first, crashed])))
+
+    assert [] == [text for text in sentences if "It crashed" in text]
 
 
 def test_labels_say_how_a_probation_and_a_failed_trial_stand():
@@ -206,6 +280,7 @@ def test_a_scale_of_the_speed_up_holds_limits_estimate_and_what_has_room_of_the_
 
     ends = (max(low, interval[0]), min(high, interval[1]))
     assert (at(estimate), at(ends[0])) == (bullet.point, bullet.band[0])
+    assert bullet.band[0] == round(bullet.band[0], 2)
     assert at(ends[1]) == sum(bullet.band)
     apart = 100 * 0.1 / (high - low) / 1.16 >= 17
     sides = ("middle", "middle") if apart else ("end", "start")
