@@ -23,6 +23,7 @@ from compilegate.report.charts.figure import (
     Rule,
     arm_style,
     axis,
+    points_each,
     row_names,
     rows_axis,
     seconds_axis,
@@ -112,6 +113,7 @@ def test_of_long_series_extremes_stay_and_noise_is_smoothed():
     assert [(0, 3), (1, 1), (3, 1), (4, 5), (5, 9), (6, 2), (7, 6), (9, 3)] == thin(
         values, points=9
     )
+    assert [240, 240, 40, 24] == [points_each(series) for series in (0, 16, 100, 10_000)]
     squares = [float(n * n) for n in range(400)]
     assert squares[:39] == smooth(squares[:39])
     assert [0.5, 5 / 3, 14 / 3] == near(smooth(squares[:40])[:3])
@@ -275,9 +277,9 @@ def test_a_trace_has_each_step_at_its_time_and_shades_what_compiles():
     ] == drawn.marks
     assert [0, 8.5 * 1.02] == near([drawn.x.low, drawn.x.high])
     assert [10**-0.12, 4 * 10**0.15] == near([drawn.y.low, drawn.y.high])
-    assert ("Steady step: baseline 1 s, compile 1 s.", False) == (
-        chart.finding, "are drawn" in chart.note,
-    )  # fmt: skip
+    assert "Steady step: baseline 1 s, compile 1 s." == chart.finding
+    long = [measured(base, arm("compile", {0: block([1.0] * steps)})) for steps in (240, 241)]
+    assert [False, True] == ["240 are drawn" in trace_chart(one).note for one in long]
 
 
 def test_nothing_is_shaded_where_no_early_step_takes_over_two_steady_ones():
