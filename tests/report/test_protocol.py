@@ -19,7 +19,8 @@ def hybrid(*, prices=(3.0, 4.0, 8.0), rate=4.0, **policy):
             full("canary", seed=18, usd=1.0, finished=False), usd_per_hour=2.0, devices=1),
         arm("compile", speed(0, step_seconds=(1.0,)), speed(1), full(seed=17, job="c"),
             full("canary", seed=18, usd=2.0, finished=False, job="lost"),
-            full("canary", seed=19, usd=5.0), full("production", seed=21, usd=7.0, finished=False),
+            full("canary", seed=19, usd=5.0), full("canary", seed=20, usd=0.0),
+            full("production", seed=21, usd=7.0, finished=False),
             usd_per_hour=rate, devices=8),
         arm("other"),
         plan=Made(max_blocks=6), price_ratio=1.5,
@@ -34,13 +35,13 @@ def test_each_row_says_what_was_measured_and_at_which_error():
     """The lost candidate's run costs extra: 3 + 4 + 8 dollars, and 1.5 x 1 + (1 + 2) x 8 hours."""
     rows = [
         ("Speed", "blocks of 3 steps: baseline 1, compile 2, other 0; at most 6 per arm"),
-        ("Quality", "full runs: baseline 2 (seeds 17, 18), compile 4 (seeds 17, 18, 19, 21); "
+        ("Quality", "full runs: baseline 2 (seeds 17, 18), compile 5 (seeds 17 to 21); "
          "2 past runs, for the spread"),
         ("Full runs made by", HYBRID),
         ("Extra full runs", "baseline 1, compile 1; $15.00 and 25.5 GPU-hours"),
-        ("Canary and production runs", "baseline 1 as canary, compile 2 as canary, "
+        ("Canary and production runs", "baseline 1 as canary, compile 3 as canary, "
          "compile 1 in production; $13.00 and 24.5 GPU-hours"),
-        ("Exposed", "1 candidate model made in production, held back until this verdict released "
+        ("Exposed", "2 candidate models made in production, held back until this verdict released "
          "those of compile"),
         ("Thresholds", "whole jobs and short blocks proven above 1.10x, short blocks 1.20x or more "
          "on average, in dollars per run"),
@@ -53,7 +54,7 @@ def test_each_row_says_what_was_measured_and_at_which_error():
     assert {
         "asked": "hybrid", "used": "hybrid", "made_by": HYBRID, "exposed": rows[5][1],
         "extra": {"runs": 2, "usd": 15.0, "gpu_hours": 25.5},
-        "production": {"runs": 4, "usd": 13.0, "gpu_hours": 24.5},
+        "production": {"runs": 5, "usd": 13.0, "gpu_hours": 24.5},
     } == full_runs(hybrid())  # fmt: skip
 
 

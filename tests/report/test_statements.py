@@ -51,7 +51,7 @@ CHECKED = Claims(quality=QualityClaim.WORSE, checked_worse=True)
 SPEED = Speedup(1.34, (1.25, 1.44), 0.95, 1.21, 3, 6, Made(estimate=1.4), None, 0.5, 0.0)
 SCHEDULE = AtLength(10_800.0, 1.25, (1.1, 1.4), 210.0)
 SAVED = SavingFigures(1.0, None, 9.0, 1200.0, (900.0, 1500.0), None, None, None, None)
-SEEN = EquivalenceFigures("passed", "why", 0.05, 0.2, "cpu", 59, 2, "2026-11-26")
+SEEN = EquivalenceFigures("passed", "why", 0.01234, 0.5, "cpu", 59, 2, "2026-11-26")
 SPLIT = EvaluationSplit("split", 1000, 5.0, 4.0, 0.0, (None, None), 3.0, None, None, 8000, 12,
                         None, ())  # fmt: skip
 
@@ -76,138 +76,83 @@ def test_the_key_figures_have_a_line_each_and_what_is_unknown_has_none():
     assert [] == key_figures("loss", nothing, HELD)
 
 
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        ({}, "3 short blocks and 6 full runs"), ({"full_runs": 0}, "3 short blocks"),
-        ({"blocks": 0, "full_runs": 1}, "1 full run"),
-    ],
-)  # fmt: skip
-def test_an_estimate_says_its_interval_and_of_which_runs_it_is(changes, words):
-    assert f"1.34x (1.25 to 1.44), from {words}" == speedup(replace(SPEED, **changes))
-    assert UNKNOWN == speedup(None)
-
-
-@pytest.mark.parametrize(
-    ("interval", "target", "words"),
-    [
-        ((1.1, 1.4), None, "1.34x faster"), ((0.9, 1.4), None, "1.34x"),
-        ((0.8, 0.9), None, "slower, 1.34x"), ((1.1, 1.4), 0.0, "1.34x faster to 0.0"),
-        ((0.9, 1.4), 0.9, "1.34x to 0.9"), ((0.8, 0.9), 0.9, "slower to 0.9, 1.34x"),
-    ],
-)  # fmt: skip
-def test_a_direction_is_said_only_where_the_interval_has_one(interval, target, words):
-    speed = replace(SPEED, interval=interval, target=target)
-
-    assert words == faster_or_slower(speed)
-    assert (WHOLE_JOB if target is None else f"time to {target}") == speed_name(speed)
-    assert "other" == speed_name(None, "other")
-
-
-@pytest.mark.parametrize(
-    ("pays", "words"), [(210.0, "pays from 3.5 min on"), (None, "pays at no length")]
+OF_SPEED = "1.34x (1.25 to 1.44), from"
+LENGTH = "a run of 3 h: 1.25x (1.10 to 1.40), pays"
+INTERVAL = f"interval {MINUS}0.01 to +0.02, "
+AMONG = (
+    "Of the spread between runs, 4 comes from the choice of 1,000 evaluation examples (64% of the "
+    "variance) and about 3 from training itself"
 )
-def test_at_another_length_it_is_said_from_which_on_it_pays(pays, words):
-    run = replace(SCHEDULE, pays_from_seconds=pays)
+# Spreads of 4 and 3 are variances of 16 and 9; those of 4.123 and 2.512 are 17 and 6.31.
+ODD = replace(SPLIT, spread_of_evaluation=4.123, spread_of_training_expected=2.512)
+NO_SPLIT = (None, EvaluationFinding("few"), replace(SPLIT, spread_of_evaluation=0.0))
+WORSE = Claims(quality=QualityClaim.WORSE)
 
-    assert f"a run of 3 h: 1.25x (1.10 to 1.40), {words}" == at_length(run)
-    assert UNKNOWN == at_length(None)
+
+def to(interval, target=None):
+    return replace(SPEED, interval=interval, target=target)
 
 
 @pytest.mark.parametrize(
-    ("changes", "claims", "words"),
+    ("say", "of_what", "words"),
     [
-        ({}, HELD, f"no regression (Δ +0.002, interval {MINUS}0.01 to +0.02, margin 0.052)"),
-        ({"interval": None}, HELD, "no regression (Δ +0.002, margin 0.052)"),
-        ({"goal": "maximize", "interval": None}, Claims(),
+        (speedup, (SPEED,), f"{OF_SPEED} 3 short blocks and 6 full runs"),
+        (speedup, (replace(SPEED, full_runs=0),), f"{OF_SPEED} 3 short blocks"),
+        (speedup, (replace(SPEED, blocks=0, full_runs=1),), f"{OF_SPEED} 1 full run"),
+        (speedup, (None,), UNKNOWN),
+        (speed_name, (SPEED,), WHOLE_JOB), (speed_name, (to((1, 2), 0.0),), "time to 0.0"),
+        (speed_name, (None, "other"), "other"),
+        (faster_or_slower, (to((1.1, 1.4)),), "1.34x faster"),
+        (faster_or_slower, (to((0.9, 1.4)),), "1.34x"),
+        (faster_or_slower, (to((0.8, 0.9)),), "slower, 1.34x"),
+        (faster_or_slower, (to((1.1, 1.4), 0.0),), "1.34x faster to 0.0"),
+        (faster_or_slower, (to((0.9, 1.4), 0.9),), "1.34x to 0.9"),
+        (faster_or_slower, (to((0.8, 0.9), 0.9),), "slower to 0.9, 1.34x"),
+        (at_length, (SCHEDULE,), f"{LENGTH} from 3.5 min on"), (at_length, (None,), UNKNOWN),
+        (at_length, (replace(SCHEDULE, pays_from_seconds=None),), f"{LENGTH} at no length"),
+        (quality, (judged(), HELD), f"no regression (Δ +0.002, {INTERVAL}margin 0.052)"),
+        (quality, (judged(goal="maximize", interval=None), Claims()),
          f"not proven (Δ {MINUS}0.002, margin 0.052)"),
-        ({"interval": None, "estimate": 0.0}, CHECKED,
+        (quality, (judged(interval=None, estimate=0.0), CHECKED),
          f"{QUALITY_WORDS[QualityClaim.WORSE]} {IN_CHECK} ({OF_ALL}Δ 0, margin 0.052)"),
-        ({"estimate": None}, HELD, UNKNOWN),
+        (quality, (judged(estimate=None), HELD), UNKNOWN), (quality, (None, HELD), UNKNOWN),
+        (confidence_words, (judged(),), "98% interval, holds at every look"),
+        (confidence_words, (judged(look=None),), "98% interval"),
+        (confidence_words, (judged(confidence=None),), ""),
+        (confidence_words, (judged(interval=None),), ""),
+        (proofs, (judged(equivalence=SEEN), HELD),
+         "two proofs: of harmful changes at most 1.2% pass the equivalence check (it missed 2 of "
+         "59 faults for cpu, 2026-11-26), and of those at most 50% pass full runs, together 0.62%. "
+         f"{ASSUMED}"),
+        (proofs, (judged(equivalence=replace(SEEN, rho=1.0)), HELD), "full runs alone (why)"),
+        (proofs, (None, HELD), UNKNOWN), (proofs, (judged(), HELD), UNKNOWN),
+        (proofs, (judged(equivalence=SEEN), WORSE), UNKNOWN),
+        (saving, (SAVED, HELD), "$1,200 per year ($900.00 to $1,500)"),
+        (saving, (replace(SAVED, interval_usd_per_year=None), Claims(money=MoneyClaim.IF_ON)),
+         "$1,200 per year if on"),
+        (saving, (SAVED, Claims()), f"not stated: {NO_AMOUNT[MoneyClaim.OFF]}"),
+        (saving, (None, HELD), UNKNOWN),
+        (with_sign, (0.00123,), "+0.0012"), (with_sign, (-0.00123,), f"{MINUS}0.0012"),
+        (with_sign, (0.0,), "0"), (bounds, (None, with_sign), ""),
+        (evaluation_words, (SPLIT,),
+         f"{AMONG}; 8,000 examples would spare 12 runs of each arm."),
+        (evaluation_words, (replace(SPLIT, best_examples=None),), f"{AMONG}."),
+        (evaluation_words, (replace(SPLIT, runs_saved=None),), f"{AMONG}."),
+        (evaluation_words, (replace(ODD, runs_saved=None),),
+         AMONG.replace("4 comes", "4.1 comes").replace("64%", "73%").replace("3 from", "2.5 from")
+         + "."),
+        *((evaluation_words, (one,), "") for one in NO_SPLIT),
+        (split_of, (Made(quality=None),), None),
+        *((split_of, (Made(quality=Made(evaluation=one)),), one) for one in (NO_SPLIT[2], SPLIT)),
+        (split_of, (Made(quality=Made(evaluation=NO_SPLIT[1])),), None),
+        (fall_in_check, (ConfirmedFall(Made(fall=Fall(0.1, 3, 3)), speedup=0.9),),
+         "0.90x in the 3 runs of each arm that checked the alarm"),
+        (fall_in_check, (ConfirmedFall(Made(fall=Fall(0.1, 3, 2)), delta=0.054),),
+         "Δ +0.054 in the 3 runs of the candidate that checked the alarm"),
     ],
 )  # fmt: skip
-def test_a_difference_stands_in_the_metrics_own_direction(changes, claims, words):
-    assert words == quality(judged(**changes), claims)
-    assert UNKNOWN == quality(None, claims)
-
-
-@pytest.mark.parametrize(
-    ("changes", "confidence"),
-    [({}, "98% interval, holds at every look"), ({"look": None}, "98% interval"),
-     ({"confidence": None}, ""), ({"interval": None}, "")],
-)  # fmt: skip
-def test_an_interval_has_its_confidence(changes, confidence):
-    assert confidence == confidence_words(judged(**changes))
-
-
-def test_what_quality_rests_on_has_both_numbers_and_what_they_assume():
-    seen = judged(equivalence=SEEN)
-
-    assert (
-        "two proofs: of harmful changes at most 5% pass the equivalence check (it missed 2 of 59 "
-        "faults for cpu, 2026-11-26), and of those at most 20% pass full runs, together 1%. "
-        f"{ASSUMED}"
-    ) == proofs(seen, HELD)
-    odd = judged(equivalence=replace(SEEN, rho=0.01234, level=0.5))
-    assert all(text in proofs(odd, HELD) for text in ("most 1.2% pass", "together 0.62%"))
-    alone = judged(equivalence=replace(SEEN, rho=1.0))
-    assert "full runs alone (why)" == proofs(alone, HELD)
-    worse = Claims(quality=QualityClaim.WORSE)
-    assert [UNKNOWN] * 3 == [proofs(None, HELD), proofs(judged(), HELD), proofs(seen, worse)]
-
-
-@pytest.mark.parametrize(
-    ("money", "ends", "words"),
-    [
-        (MoneyClaim.SAVES, (900.0, 1500.0), "$1,200 per year ($900.00 to $1,500)"),
-        (MoneyClaim.IF_ON, None, "$1,200 per year if on"),
-        (MoneyClaim.OFF, (900.0, 1500.0), f"not stated: {NO_AMOUNT[MoneyClaim.OFF]}"),
-    ],
-)
-def test_an_amount_is_named_only_where_it_may_be(money, ends, words):
-    claims = Claims(money=money)
-
-    assert words == saving(replace(SAVED, interval_usd_per_year=ends), claims)
-    assert UNKNOWN == saving(None, claims)
-
-
-def test_a_number_with_its_sign_has_two_digits():
-    assert ["+0.0012", f"{MINUS}0.0012", "0"] == list(map(with_sign, (0.00123, -0.00123, 0.0)))
-    assert ["+0.01 to +0.02", ""] == [bounds(ends, with_sign) for ends in ((0.01, 0.02), None)]
-
-
-def test_of_the_spread_it_is_said_what_the_examples_add():
-    """Spreads of 4 and 3 are variances of 16 and 9; those of 4.123 and 2.5 are 17 and 6.25."""
-    whole = (
-        "Of the spread between runs, 4 comes from the choice of 1,000 evaluation examples (64% of "
-        "the variance) and about 3 from training itself"
-    )
-    assert f"{whole}; 8,000 examples would spare 12 runs of each arm." == evaluation_words(SPLIT)
-    for unknown in ("best_examples", "runs_saved"):
-        assert f"{whole}." == evaluation_words(replace(SPLIT, **{unknown: None}))
-    odd = evaluation_words(
-        replace(SPLIT, spread_of_evaluation=4.123, spread_of_training_expected=2.5)
-    )
-    assert all(text in odd for text in ("runs, 4.1 comes", "(73% of"))
-    training = evaluation_words(replace(SPLIT, spread_of_training_expected=3.123))
-    assert "about 3.1 from" in training
-    nothing = (None, EvaluationFinding("few"), replace(SPLIT, spread_of_evaluation=0.0))
-    assert [""] * 3 == list(map(evaluation_words, nothing))
-    decisions = (Made(quality=None), *(Made(quality=Made(evaluation=one)) for one in nothing))
-    assert [None, None, None, nothing[2]] == list(map(split_of, decisions))
-
-
-@pytest.mark.parametrize(
-    ("theirs", "figure", "words"),
-    [
-        (3, {"speedup": 0.9}, "0.90x in the 3 runs of each arm that checked the alarm"),
-        (2, {"delta": 0.054}, "Δ +0.054 in the 3 runs of the candidate that checked the alarm"),
-    ],
-)
-def test_a_confirmed_fall_says_in_which_runs_it_was_seen(theirs, figure, words):
-    checked = ConfirmedFall(Made(fall=Fall(0.1, 3, theirs)), **figure)
-
-    assert words == fall_in_check(checked)
+def test_each_figure_is_said_with_what_it_is_of_or_not_at_all(say, of_what, words):
+    assert words == say(*of_what)
 
 
 # Reasons as people read them.
