@@ -257,23 +257,20 @@ WHOLE = (
     [
         (PROVEN, {}, ALONE), (DISAGREES, {}, WHOLE), (PROVEN, {"measured": None}, ALONE),
         (DISAGREES, {"measured": None}, None), (DISAGREES, {"lead": "other"}, None),
-        *((code, {name: value}, None) for code in (PROVEN, DISAGREES) for name, value in (
-            ("full_runs", 0), ("predicted", None), ("lower_bound", None), ("speed", None),
-            ("verdict", Verdict.PROMOTE), ("verdict", Verdict.PERMANENT), ("arm", "other"),
+        *((code, changes, None) for code in (PROVEN, DISAGREES) for changes in (
+            {"speed": replace(SPEED, full_runs=0)}, {"speed": replace(SPEED, predicted=None)},
+            {"speed": replace(SPEED, lower_bound=None)}, {"speed": None}, {"arm": "other"},
+            {"verdict": Verdict.PROMOTE}, {"verdict": Verdict.PERMANENT},
         )),
         ("quality_held", {}, None),
     ],
 )  # fmt: skip
 def test_the_blocks_figure_is_called_theirs_where_whole_jobs_decide(code, changes, words):
     values = {"verdict": Verdict.STAY_OFF, "arm": "compile", "speed": SPEED, "lead": "compile"}
-    values |= {"measured": Made(thresholds=(1.1, 1.2))} | changes
-    of_speed = {name: changes[name] for name in changes.keys() & vars(SPEED).keys()
-                if name != "measured"}  # fmt: skip
-    speed = values["speed"] and replace(SPEED, **of_speed)
-    measured = values["measured"]
-    if measured:
+    values = {**values, "measured": Made(thresholds=(1.1, 1.2)), **changes}
+    if measured := values["measured"]:
         measured.lead = Made(name=values["lead"])
-    reason = Reason(code, "as recorded", values["arm"])
-    (shown,) = shown_reasons(decided(reason, speed=speed, verdict=values["verdict"]), measured)
+    decision = decided(Reason(code, "as recorded", values["arm"]), speed=values["speed"],
+                       verdict=values["verdict"])  # fmt: skip
 
-    assert (words or "as recorded") == shown.message
+    assert [words or "as recorded"] == [one.message for one in shown_reasons(decision, measured)]
