@@ -181,6 +181,33 @@ def test_a_permanent_speed_up_that_is_lost_is_reported_once_with_the_price_of_a_
     assert ["slower"] == [one["kind"] for one in page["events"] if one["kind"] == "slower"]
 
 
+def spoil(services: Any, plan: str) -> None:
+    """What the trial behind the promotion had planned can no longer be compared."""
+    if plan == "gone":
+        del services.store.objects[PLAN]
+    if plan == "damaged":
+        arms = json.loads(services.store.get(PLAN))["arms"]
+        edit(services, PLAN, arms=[{**arm, "hyperparameters": ["x"]} for arm in arms])
+    if plan == "of other arms":
+        edit(services, PLAN, arms=json.loads(services.store.get(PLAN))["arms"][:1])
+    if plan == "of a spec that is gone":
+        edit(services, PLAN, spec_key="workloads/bert-docs/specs/gone.json")
+
+
+@pytest.mark.parametrize(
+    "plan", ["sound", "gone", "damaged", "of other arms", "of a spec that is gone"]
+)
+def test_what_got_worse_goes_off_whatever_is_left_of_the_trials_plan(
+    services: Any, plan: str
+) -> None:
+    promote(services)
+    spoil(services, plan)
+    for number in (1, 2):
+        run_and_watch(services, number, **CRASH)
+
+    assert "reverted" == flag_of(services).state
+
+
 @pytest.mark.parametrize(
     ("policy", "other_code", "plan", "begins", "logged"),
     [
@@ -200,13 +227,7 @@ def test_a_run_trains_the_baseline_where_its_job_is_seen_to_be_another(
     promote(services, workload)
     if other_code:
         register(services, put_other_spec(services, workload, "workloads/bert-docs/other.tgz"))
-    if plan == "gone":
-        del services.store.objects[PLAN]
-    if plan == "damaged":
-        arms = json.loads(services.store.get(PLAN))["arms"]
-        edit(services, PLAN, arms=[{**arm, "hyperparameters": ["x"]} for arm in arms])
-    if plan == "of other arms":
-        edit(services, PLAN, arms=json.loads(services.store.get(PLAN))["arms"][:1])
+    spoil(services, plan)
     event = {"workload": WORKLOAD, "execution": "e", "started": "2026-11-01T00:00:00Z"}
     answer = begin_run(event, services=services)
 

@@ -121,8 +121,8 @@ class RecordedPlan:
         return self.quality_mode.used != SHADOW
 
     def arm(self, name: str) -> ArmPlan:
-        """The arm of that name."""
-        return next(arm for arm in self.arms if arm.name == name)
+        """The arm of that name; raises KeyError where the trial has none."""
+        return {arm.name: arm for arm in self.arms}[name]
 
     def overrides(self, name: str) -> Mapping[str, Any]:
         """What the flag would change if the arm of that name were promoted."""

@@ -94,7 +94,7 @@ def _read(
             )
             measured = records.spec_at(services.store, plan.spec_key)
             proven = planned(plan.arm(promotion.candidate), measured.job)
-        except Exception:
+        except (NotFoundError, *records.UNREADABLE):
             # The review reports it after the run; it is never a reason not to train.
             message = "what %s trains was not compared with what was proven"
             logger.exception(message, start.workload)

@@ -8,6 +8,7 @@ ledger and make the same change of the same version of the flag, which is made o
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
@@ -41,6 +42,7 @@ from compilegate.usecases.flag.change_flag import Changed, change_flag
 
 # Changes of the flag that end a probation.
 FINAL = (REVERT, PERMANENT)
+logger = logging.getLogger("compilegate")
 
 
 def review_production(
@@ -112,11 +114,13 @@ def _read(
     speedup = decision.speedup if decision else None
     if speedup and speedup.target is None:  # else the trial did not compare walls
         inputs = replace(inputs, speedup=speedup.interval[0])
-    # With a plan that is damaged nothing is compared; what got worse is still turned off.
-    plan = records.find_plan(store, trial)
-    if plan:
+    try:
+        plan = records.load_plan(store, trial)
         proven = planned(plan.arm(promotion.candidate), records.spec_at(store, plan.spec_key).job)
         inputs = replace(inputs, proven=proven)
+    except (NotFoundError, *records.UNREADABLE) as error:
+        # Nothing is compared; what got worse is still turned off.
+        logger.warning("what %s trains is not compared with what was proven: %s", workload, error)
     if spec is None:
         return inputs
     facts = records.facts_for_workload(spec.workload, settings)
