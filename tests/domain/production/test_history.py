@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -25,12 +26,22 @@ from compilegate.domain.records.flags import FlagVersion
 from compilegate.domain.records.ledger import UnknownRecord
 from compilegate.domain.records.production import (
     BegunRun,
+    CanaryClosed,
+    CanaryRound,
+    CanaryToken,
     CapacityWait,
+    ProbationEnd,
     ProductionRun,
     RegistrationChange,
     Review,
 )
-from compilegate.domain.records.trials import ApprovalAnswer, ApprovalRequested, ApprovalToken
+from compilegate.domain.records.trials import (
+    ApprovalAnswer,
+    ApprovalRequested,
+    ApprovalToken,
+    TrialFailed,
+    TrialStarted,
+)
 
 # Ledgers as they are stored from release 0.2.0 on, by sort key; one workload each.
 LEDGERS: Mapping[str, Mapping[str, Any]] = json.loads(
@@ -61,8 +72,8 @@ def test_neither_order_nor_repetition_changes_the_history(name, chance, repeated
 
 
 def test_what_is_of_one_run_trial_or_execution_is_in_the_order_of_time():
-    begun = [BegunRun(n, f"r{n}", f"e{n}", "a", "flag", 1, n, "s", "s") for n in (1, 2)]
-    waits = [CapacityWait(9, f"r{n}", n, "j") for n in (2, 1)]
+    begun = [BegunRun(1, f"r{n}", f"e{n}", "a", "flag", 1, n, "s", "s") for n in (2, 1)]
+    waits = [CapacityWait(n, f"r{n}", 0, "j") for n in (2, 1)]
     reviews = [Review(at, run, trial) for at, run, trial in
                ((5, "b", "t"), (5, "a", "t"), (4, "c", "t"), (5, "d", "x"))]  # fmt: skip
     starts = (("b", "j0", 5), ("a", "j2", 5), ("a", "j1", 5), ("z", "j", 4))
@@ -71,11 +82,39 @@ def test_what_is_of_one_run_trial_or_execution_is_in_the_order_of_time():
         for at, (run, job, start) in enumerate(starts)
     ]
     asked = [ApprovalRequested(3, 9, trial) for trial in ("t2", "t1")]
-    tokens = [ApprovalToken(4, trial, n, f"{trial}{n}") for trial in ("t1", "t2") for n in (2, 1)]
-    past = history([one.to_entry() for one in (*begun, *waits, *reviews, *runs, *asked, *tokens)])
+    tokens = [ApprovalToken(n, trial, n, f"{trial}{n}") for trial in ("t1", "t2") for n in (2, 1)]
+    answer = ApprovalAnswer(5, "t1", "human:ana", approved=True, reason="good")
+    started = [TrialStarted(at, f"arn:aws:states:r:1:execution:m:w-{trial}")
+               for at, trial in ((3, "0mabc125"), (2, "0mabc124"), (1, "0mabc123"))]  # fmt: skip
+    failed, rounds = (
+        TrialFailed(4, "0mabc124"),
+        [
+            CanaryRound(trial, n, (), {}, "j", 9, 60, hold=True)
+            for trial, n in (("t", 2), ("t", 1), ("x", 1))
+        ],
+    )
+    closed, ended = (
+        CanaryClosed(5, "t", 1, "lost"),
+        ProbationEnd(5, "t", "a", "d", None, None, "revert", "c", "1", ()),
+    )
+    token = CanaryToken(6, "t", 2, 1, "own")
+    records = (*begun, *waits, *reviews, *runs, *asked, *tokens, answer, *started, failed, *rounds,
+               closed, ended, token)  # fmt: skip
+    past = history([one.to_entry() for one in records], since=3.0)
 
-    assert (begun[1], None) == (past.begun_run("r2"), past.begun_run("r3"))
-    assert (begun[1], None) == (past.run_of_execution("e2"), past.run_of_execution("e3"))
+    assert (3.0, -math.inf) == (past.since, history([]).since)
+    assert ((ended,), (failed,), (waits[1], waits[0])) == (
+        past.probation_ends,
+        past.failed,
+        past.waits,
+    )
+    assert (started[2], started[0]) == past.open_trials
+    assert ["t2"] == [one.trial for one in past.open_approvals]
+    assert [1, 2] == [one.round for one in past.rounds_of("t")]
+    assert [(2, ("own",))] == [(one.round, one.tokens) for one in past.open_rounds_of("t")]
+    assert [*begun[::-1], None] == [past.begun_run(f"r{n}") for n in (1, 2, 3)]
+    assert [*begun[::-1], None] == [past.run_of_execution(f"e{n}") for n in (1, 2, 3)]
+    assert (begun[1], begun[0]) == past.begun
     assert (waits[0],) == past.waits_of("r2")
     assert (reviews[1], None) == (past.review_of("a"), past.review_of("x"))
     assert (reviews[2], reviews[1], reviews[0], reviews[3]) == past.reviews
@@ -150,6 +189,11 @@ def test_a_flag_is_not_taken_from_an_earlier_version_than_the_damaged_one(change
     with pytest.raises(UnreadableRecordError, match="'flag'") as raised:
         past.flag  # noqa: B018
     assert RESTORE == raised.value.fix
+    assert OFF == history([]).flag
+    assert (
+        ON
+        == history([entry(n, one).to_entry() for n, one in ((3, ON), (2, KEPT), (1, OTHER))]).flag
+    )
 
 
 # Answers to a question for approval, and those that contradict.
@@ -197,11 +241,11 @@ PROMOTED = entry(1, ON)
         [PROMOTED, entry(2, Flag(False, "reverted", "compile"), "train")],
         [PROMOTED, entry(2, OTHER, "human:ann", None)],
         [PROMOTED, entry(2, replace(ON, enabled=False, state="stale"), "train")],
-        [entry(1, Flag(True, "permanent"))],
+        [entry(1, Flag(True, "permanent"))], [entry(1, ON, "human:ann", None)],
     ],
     ids=[
         "never on",  "reverted",  "another by hand", "stale",
-        "without a candidate",
+        "without a candidate", "only by hand",
     ],
 )  # fmt: skip
 def test_what_is_off_or_no_trial_proved_is_no_promotion(history):
