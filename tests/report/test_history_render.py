@@ -211,6 +211,10 @@ def decided(trial, *reasons):
     return TrialDecided(BEGIN, trial, "promote", "key", reasons=reasons).to_entry()
 
 
+def registered(active):
+    return RegistrationChange(1, active, BEGIN + 9).to_entry()
+
+
 PERMANENT = Flag(True, "permanent", "compile")
 OFF_BY_REVIEW = flag(2, 9, REVERTED, by="train", action="revert", change_id="c2", reason="own. ")
 
@@ -229,8 +233,16 @@ OFF_BY_REVIEW = flag(2, 9, REVERTED, by="train", action="revert", change_id="c2"
          "The candidate was turned off automatically: It fell"),
         ([flag(1, 1, ON), reviewed(2, "of another"), OFF_BY_REVIEW],
          "The candidate was turned off automatically: own"),
-        ([flag(1, 1, PERMANENT), RegistrationChange(1, False, BEGIN + 9).to_entry()],
+        ([flag(1, 1, PERMANENT), registered(False)],
          "Retired; before that: the candidate is on permanently: proven"),
+        ([registered(False)], "Retired; before that: nothing has happened to bert-docs yet"),
+        ([registered(True)], "bert-docs is registered, and production has not trained it yet"),
+        ([flag(1, 1, ON), reviewed(2, "earlier"), reviewed(3, "fell")],
+         "The candidate is on, and an alarm is being checked: fell"),
+        ([flag(1, 1, ON), reviewed(2, "fell"), reviewed(3, "none", code="probation_goes_on")],
+         "The candidate is on and watched run by run: none"),
+        ([flag(1, 1, ON), reviewed(2, "fell"), reviewed(3)],
+         "“compile” is on and watched run by run: nothing to judge yet"),
     ],
 )  # fmt: skip
 def test_the_cause_is_what_the_trial_or_the_review_said_first(entries, cause):
@@ -245,7 +257,7 @@ def test_the_cause_is_what_the_trial_or_the_review_said_first(entries, cause):
         ([flag(1, 1, ON), reviewed(2, "x"), flag(2, 3, REVERTED, by="train", action="revert")],
          ("Turned back off", "bad")),
         ([flag(1, 1, ON), flag(2, 2, REVERTED, by="human:ana")], ("Turned off by hand", "off")),
-        ([RegistrationChange(1, False, BEGIN + 9).to_entry()], ("Retired", "off")),
+        ([registered(False)], ("Retired", "off")),
     ],
 )  # fmt: skip
 def test_the_label_is_that_of_the_flag_unless_more_is_to_be_said(entries, expected):
@@ -296,6 +308,9 @@ def test_the_sentences_say_what_led_to_it():
         "Since then production has trained 2 times with it and 1 time without.",
         "It has saved $8.00 in 2 runs, against $10.00 that the trial expected (80%).",
     ] == lede(bought())
+    assert ["The latest trial (t2) ended with “turn it on: last”."] == lede(
+        view_of([], decided("t1", "first"), decided("t2", "last.", "more"))
+    )
 
 
 @pytest.mark.parametrize(

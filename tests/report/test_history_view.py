@@ -13,12 +13,11 @@ from compilegate.domain.records.production import (
     RegistrationChange,
     Review,
 )
-from compilegate.domain.records.trials import TrialDecided
 from compilegate.domain.utc import iso
 from compilegate.report.charts.figure import Points
 from compilegate.report.charts.svg import draw
 from compilegate.report.history.charts import charts
-from compilegate.report.history.render import headline, label, lede, metric_cards
+from compilegate.report.history.render import metric_cards
 from compilegate.report.history.view import Difference, fault_in
 from tests.domain.evidence_builder import probation_document, watch
 from tests.domain.production.run_builder import BEGIN, DAY, production_run
@@ -90,17 +89,6 @@ def test_a_fault_is_that_of_the_runs_spec_and_never_the_baselines():
     assert [1] == [view.places[run.job] for run in view.faulty]
 
 
-def test_figures_since_the_promotion_leave_out_the_runs_before_it():
-    made = runs("compile", "baseline", "compile", "compile", "baseline")
-    promoted = {**flag(1, 2, ON), "at": int(BEGIN + 3 * DAY)}  # as the third starts
-    view = view_of(made, promoted, flag(2, 4, REVERTED, by="train", action="revert"))
-
-    assert [3, 4, 5] == [view.places[run.job] for run in view.since_promotion]
-    assert "3 compile, 2 baseline" == metric_cards(view)[1].note
-    assert (2, 1) == (view.savings.runs, view.promotion.version)
-    assert not view.history.flag.enabled
-
-
 @pytest.mark.parametrize(
     ("evidence", "workload", "metric"),
     [
@@ -119,16 +107,6 @@ def test_what_a_run_reached_of_another_metric_is_no_figure_of_this_one(name, sho
     run = production_run(1, metric=0.9, metric_name=name)
 
     assert shown == view_of([run]).reached(run)
-
-
-@pytest.mark.parametrize(("active", "registered"), [([True, False], True), ([False], False)])
-def test_it_was_registered_if_it_ever_was(active, registered):
-    changes = [
-        RegistrationChange(revision=number, active=one, at=number, by="human:ada").to_entry()
-        for number, one in enumerate(active, 1)
-    ]
-
-    assert registered is ("is registered" in headline(view_of([], *changes)))
 
 
 @pytest.mark.parametrize("evidence", [None, {"schema": 99}])
@@ -276,53 +254,10 @@ def test_what_speaks_against_the_saving_is_said(faults, state, codes, words):
     assert words == view_of(made, *changes, earlier, last, faults=faults).unsound
 
 
-def decided(number, verdict, *reasons):
-    at = BEGIN + number * DAY
-    return TrialDecided(at, f"trial{number}", verdict, "key", reasons=reasons).to_entry()
-
-
 def reviewed(number, verdict, **more):
     return Review(
         int(BEGIN + number * DAY), f"r{number}", "t1", "compile", verdict=verdict, **more
     ).to_entry()
-
-
-ALARM_SEEN = {"reasons": (Reason("alarm", "the alarm of run 9"),)}
-BY_ANN = {"by": "human:ann", "action": "revert", "reason": "too hot"}
-BY_TRAIN = {"by": "train", "action": "revert", "reason": "it fell"}
-STANDS = {
-    "by hand after the review": (
-        [flag(1, 1, ON), flag(2, 2, REVERTED, **BY_TRAIN), flag(3, 3, ON),
-         flag(4, 4, REVERTED, **BY_ANN)],
-        "Turned off by hand", ["ann", "too hot"], ["it fell"],
-    ),
-    "by the review after a hand": (
-        [flag(1, 1, ON), flag(2, 2, REVERTED, **BY_ANN), flag(3, 3, ON),
-         flag(4, 4, REVERTED, **BY_TRAIN)],
-        "Turned back off", ["it fell"], ["ann", "too hot"],
-    ),
-    "an alarm in the last review": (
-        [flag(1, 1, ON), reviewed(3, "continue"), reviewed(4, "continue", **ALARM_SEEN)],
-        "Alarm being checked", ["the alarm of run 9"], [],
-    ),
-    "an alarm that has been cleared": (
-        [flag(1, 1, ON), reviewed(3, "first", **ALARM_SEEN), reviewed(4, "second")],
-        "On probation", ["second"], ["first", "the alarm of run 9"],
-    ),
-    "several trials": (
-        [decided(1, "invalid", "the first reason."), decided(2, "stay_off", "the last.", "more")],
-        "Not started", ["trial2", "the last"], ["trial1", "the first reason", "more"],
-    ),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize(("entries", "state", "named", "unnamed"), STANDS.values(), ids=STANDS)
-def test_where_it_stands_follows_from_what_came_last(entries, state, named, unnamed):
-    view = view_of([], *entries)
-    text = " ".join([headline(view), *lede(view)])
-
-    assert state == label(view).text
-    assert ([], []) == ([w for w in named if w not in text], [w for w in unnamed if w in text])
 
 
 def test_what_was_saved_is_shown_with_its_interval():
