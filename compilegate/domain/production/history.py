@@ -161,11 +161,11 @@ def history(entries: Iterable[Mapping[str, Any]], *, since: float = -math.inf) -
         since=since,
         records=tuple(records),
         readable_flags=of(FlagVersion, "version"),
-        begun=of(production.BegunRun, "at", "run"),
+        begun=of(production.BegunRun),
         waits=of(production.CapacityWait),
         runs=of(production.ProductionRun, "started_at", "run", "job"),
         rounds=_rounds(groups),
-        reviews=of(production.Review, "at", "run"),
+        reviews=of(production.Review),
         probation_ends=of(production.ProbationEnd),
         started=of(trials.TrialStarted),
         decided=of(trials.TrialDecided),
@@ -202,7 +202,7 @@ def _approvals(groups: Mapping[type, Sequence[Any]]) -> tuple[Approval, ...]:
             tuple(one.token for one in tokens if one.trial == asked.trial),
             answers.get(asked.trial),
         )
-        for asked in sorted(groups[trials.ApprovalRequested], key=attrgetter("at", "trial"))
+        for asked in groups[trials.ApprovalRequested]
     )
 
 

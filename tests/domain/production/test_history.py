@@ -73,7 +73,7 @@ def test_neither_order_nor_repetition_changes_the_history(name, chance, repeated
 
 def test_what_is_of_one_run_trial_or_execution_is_in_the_order_of_time():
     begun = [BegunRun(1, f"r{n}", f"e{n}", "a", "flag", 1, n, "s", "s") for n in (2, 1)]
-    waits = [CapacityWait(n, f"r{n}", 0, "j") for n in (2, 1)]
+    waits = [CapacityWait(3 - n, f"r{n}", 0, "j") for n in (2, 1)]
     reviews = [Review(at, run, trial) for at, run, trial in
                ((5, "b", "t"), (5, "a", "t"), (4, "c", "t"), (5, "d", "x"))]  # fmt: skip
     starts = (("b", "j0", 5), ("a", "j2", 5), ("a", "j1", 5), ("z", "j", 4))
@@ -103,7 +103,7 @@ def test_what_is_of_one_run_trial_or_execution_is_in_the_order_of_time():
     past = history([one.to_entry() for one in records], since=3.0)
 
     assert (3.0, -math.inf) == (past.since, history([]).since)
-    assert ((ended,), (failed,), (waits[1], waits[0])) == (
+    assert ((ended,), (failed,), tuple(waits)) == (
         past.probation_ends,
         past.failed,
         past.waits,

@@ -401,21 +401,6 @@ def test_a_jobs_name_says_which_attempt_it_was(job, number):
     assert number == attempt_number(job)
 
 
-CHOSEN = BegunRun(0, "r", "e", "compile", "flag", 17, 1, "spec", "source")
-
-
-@pytest.mark.parametrize(
-    ("attempt", "arm", "why"),
-    [
-        (Attempt(0), "compile", "flag"),
-        (Attempt(1, rerun=True), "baseline", "rerun"),
-        (Attempt(1, instance_type="ml.a"), "baseline", "fallback"),
-    ],
-)
-def test_an_attempt_trains_what_was_chosen_or_the_baseline_and_says_why(attempt, arm, why):
-    assert (arm, why) == (attempt.arm(CHOSEN), attempt.why(CHOSEN))
-
-
 @pytest.mark.parametrize(
     ("told", "read"),
     [

@@ -24,7 +24,7 @@ from compilegate.domain.records.production import RegistrationChange
 from tests.domain.workload_builder import SOUND, change
 
 NOW = Registration("bert", "spec1", "s1", owner="ml", origin="bert.yaml", revision=3)
-WAS = {"owner": "ml", "a": {"x": 1}, "b": {"x": 1, "y": 1}, "c": {"x": 1}}
+WAS = {"owner": "ml", "a": {"x": 1}, "b": {"x": 1, "y": 1}, "c": {"x": 1}, "d": 1}
 SPEC = {"workload": WAS, "source_key": "k1", "code_digest": "c1"}
 
 
@@ -61,17 +61,18 @@ def test_the_source_that_is_replaced():
 @pytest.mark.parametrize(("digest", "part"), [("c2", "source"), ("c1", "recorder")])
 def test_changes_name_the_fields_and_which_part_of_the_source(digest, part):
     requested = replace(NOW, spec_key="spec2", source_digest="s2")
-    now = {"owner": "infra", "b": {"y": 1, "z": 2}, "c": 1}
+    now = {"owner": "infra", "b": {"y": 1, "z": 2}, "c": 1, "d": {"x": 1}}
     after = {"workload": now, "source_key": "k2", "code_digest": digest}
 
     expected = (
         Change("a", {"x": 1}, None), Change("b.x", 1, None), Change("b.z", None, 2),
-        Change("c", {"x": 1}, 1), Change("owner", "ml", "infra"), Change(part, "s1", "s2"),
+        Change("c", {"x": 1}, 1), Change("d", 1, {"x": 1}),
+        Change("owner", "ml", "infra"), Change(part, "s1", "s2"),
         Change("file", "bert.yaml", "b.yaml"), Change("deployment", None, "prod"),
     )  # fmt: skip
     requested = replace(requested, origin="b.yaml", target="prod")
     assert expected == registration_changes(NOW, requested, SPEC, after)
-    assert expected[5:] == registration_changes(
+    assert expected[6:] == registration_changes(
         NOW, replace(requested, spec_key="spec1"), SPEC, after
     )
     assert () == registration_changes(NOT_REGISTERED, requested, {}, after)
