@@ -173,7 +173,7 @@ def test_throughput_is_the_decisions_or_else_the_mean_over_blocks_beside_every_b
     assert [
         Bar(0.0, 100.0, 0, 0.3, "baseline", "baseline: 100 samples/s"),
         Interval(90.0, 125.0, 0, "baseline"),
-        Points([128.0], [0.0], "baseline", "circle", ["block 0: 128 samples/s"]),
+        Points([128.0], [0.0], "baseline", "circle", ["block 0: 128 samples/s"], 8),
         Bar(0.0, 192.0, 1, 0.3, "first", "compile: 192 samples/s"),
         Points([256.0, 128.0], [0.97, 1.03], "first", "diamond",
                ["block 0: 256 samples/s", "block 1: 128 samples/s"]),

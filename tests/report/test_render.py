@@ -85,7 +85,7 @@ def test_a_long_subject_drops_the_speed_and_then_is_cut(length):
         ("ineligible", {"Training": "$152.40", "Payback": UNKNOWN}, ["Training: $152.40"]),
     ],
 )
-def test_a_message_has_the_figures_that_are_known(sample, cards, figures):
+def test_a_message_leaves_out_a_figure_that_is_a_dash(sample, cards, figures):
     trial = read_trial_report(samples.SAMPLES[sample]())
     judged = key_figures(trial.metric, trial.judged, trial.claims) if sample == "promote" else []
     shown = [MetricCard("judged", "1", "")] * len(judged)

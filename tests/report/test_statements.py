@@ -56,11 +56,11 @@ SPLIT = EvaluationSplit("split", 1000, 5.0, 4.0, 0.0, (None, None), 3.0, None, N
                         None, ())  # fmt: skip
 
 
-def judged(**known):
+def judged(**more):
     """Quality of a loss; the judge's figures are turned so that higher is better."""
     values = {"metric": "loss", "goal": "minimize", "margin": 0.0524, "estimate": -0.002,
               "interval": (-0.02, 0.01), "confidence": 0.98, "look": 2}  # fmt: skip
-    return of(QualityFigures, **{**values, **known})
+    return of(QualityFigures, **{**values, **more})
 
 
 def test_the_key_figures_have_a_line_each_and_what_is_unknown_has_none():
@@ -196,7 +196,7 @@ def test_behind_the_reason_that_decided_failures_come_first():
     assert (own,) == shown_reasons(decided(own), None)
 
 
-def test_a_candidate_that_was_given_up_has_the_reason_why_once():
+def test_a_candidate_without_a_result_has_the_reason_why_once():
     waits = [Reason("speed_needs_blocks", "waits", name) for name in ("a", "b", "c")]
     others = [Reason("quality_needs_runs", "runs", "a"), Reason("evidence_missing", "b", "b")]
     why = {name: Reason("request_refused", name, name, fix="x") for name in "ab"}

@@ -36,23 +36,23 @@ AT = 1_795_140_000  # 2026-11-20 02:00 UTC
 TRIAL = naming.trial_id(AT * 1000)
 
 
-def of(kind, **known):
+def of(kind, **more):
     """A record of which nothing else is known."""
-    return kind(**{**dict.fromkeys(field.name for field in fields(kind)), **known})
+    return kind(**{**dict.fromkeys(field.name for field in fields(kind)), **more})
 
 
-def speed(block=0, *, finished=True, **known):
-    record = {key: known.pop(key) for key in ("job", "reason", "fingerprint", "equivalence")
-              if key in known}  # fmt: skip
-    values = {"record": record, "compile_seconds": 0.0, "step_seconds": ()}
-    return of(SpeedRun, block=block, finished=finished, **{**values, **known})
+def run_of(kind, *, finished=True, **more):
+    keys = ("job", "reason", "fingerprint", "equivalence", "started_at", "usd")
+    record = {key: more.pop(key) for key in keys if key in more}
+    return of(kind, finished=finished, **{"record": record, **more})
 
 
-def full(mode="shadow", *, finished=True, **known):
-    keys = ("job", "reason", "fingerprint", "started_at", "usd")
-    record = {key: known.pop(key) for key in keys if key in known}
-    values = {"stage": "quality", "order": 0, "record": record}
-    return of(FullRun, mode=mode, finished=finished, **{**values, **known})
+def speed(block=0, **more):
+    return run_of(SpeedRun, block=block, **{"compile_seconds": 0.0, "step_seconds": (), **more})
+
+
+def full(mode="shadow", **more):
+    return run_of(FullRun, mode=mode, **{"stage": "quality", "order": 0, **more})
 
 
 def arm(name, *runs, steady=None, speedups=None, usd_per_hour=None, devices=1):
@@ -66,7 +66,7 @@ def arm(name, *runs, steady=None, speedups=None, usd_per_hour=None, devices=1):
     return MeasuredArm(own, blocks, quality, speedups or {})
 
 
-def trial(*arms, **known):
+def trial(*arms, **more):
     """A trial of these measured arms."""
     policy = Made(quality_runs="shadow", min_proven_speedup=1.1, min_mean_speedup=1.2, alpha=0.04,
                   hold_models=True)  # fmt: skip
@@ -74,7 +74,7 @@ def trial(*arms, **known):
         arms=[one.arm for one in arms], candidates=arms[1:],
         quality=Made(metric="loss", history=()),
         plan=Made(asked_quality_runs=None, runs_as_shadow_because=None), policy=policy,
-        equivalence=known.pop("faults", None),
+        equivalence=more.pop("faults", None),
     )  # fmt: skip
     judged = Made(arms=(), layer=None, saving=None, quality=None, judge_version="1.2.0",
                   decision_id="d1")  # fmt: skip
@@ -85,23 +85,23 @@ def trial(*arms, **known):
         "judged": judged, "usd_by_job": {}, "price_ratio": 1.0, "workload": "bert",
         "source": {"context": {"trial": TRIAL, "stage": "local"}},
     }  # fmt: skip
-    return Made(**{**values, **known})
+    return Made(**{**values, **more})
 
 
-def judged_of(*arms, **known):
-    return Made(**{"arms": arms, "layer": None, "saving": None, **known})
+def judged_of(*arms, **more):
+    return Made(**{"arms": arms, "layer": None, "saving": None, **more})
 
 
-def planned(name, compiler="torch_compile", **known):
+def planned(name, compiler="torch_compile", **more):
     values = {"instance_type": "ml.g5", "instance_count": 2, "compiler": compiler}
-    return of(ArmPlan, name=name, **{**values, **known})
+    return of(ArmPlan, name=name, **{**values, **more})
 
 
-def details(*arms, **known):
-    return {table.id: table for table in detail_tables(trial(*arms, **known))}
+def details(*arms, **more):
+    return {table.id: table for table in detail_tables(trial(*arms, **more))}
 
 
-KNOWN = arm_figures(
+MEASURED = arm_figures(
     name="compile", samples_per_second=1234.4, samples_per_second_interval=(1200.0, 1300.0),
     step_seconds_median=0.042, compile_seconds_cold=38.5, compile_seconds_warm=0.0, recompiles=1.0,
     graph_breaks=2.0, graphs=3.0, peak_memory_gib=0.6149, usd_per_hour=1.408,
@@ -114,7 +114,7 @@ BARE = [*[UNKNOWN] * 3, "none", "none", *[UNKNOWN] * 9, "0", "0"]
 
 @pytest.mark.parametrize("late", [True, False])
 def test_each_arm_is_a_column_of_figures_and_runs_on_what_was_planned(late):
-    arms = [arm_figures(name="baseline"), KNOWN, arm_figures(name="own", compile_seconds_warm=2.0),
+    arms = [arm_figures(name="baseline"), MEASURED, arm_figures(name="own", compile_seconds_warm=2.0),
             arm_figures(name="other")]  # fmt: skip
     plans = [planned("compile"), planned("own", "none"), planned("other")]
     table = arms_table(trial(judged=judged_of(*arms), arms=arms, planned_arms=plans,
@@ -135,8 +135,8 @@ def test_each_arm_is_a_column_of_figures_and_runs_on_what_was_planned(late):
 
 
 def test_what_is_unknown_is_named_once_for_each_reason_why():
-    def note(**known):
-        figures = replace(KNOWN, **known)
+    def note(**more):
+        figures = replace(MEASURED, **more)
         return arms_table(trial(judged=judged_of(figures), arms=[figures])).note
 
     unknown = dict.fromkeys(["samples_per_second_interval", "recompiles", "graphs"])
@@ -150,7 +150,7 @@ def test_what_is_unknown_is_named_once_for_each_reason_why():
     [(None, 2.0, "not reached"), (800.0, 2.0, "$2.00"), (800.0, None, UNKNOWN)],
 )
 def test_a_layers_gain_and_the_price_of_the_same_loss_stand_below_their_arms(steps, usd, cell):
-    arms = [replace(KNOWN, name=name) for name in ("baseline", "on", "compile")]
+    arms = [replace(MEASURED, name=name) for name in ("baseline", "on", "compile")]
     same = SameQuality(1.6, "compile", 900.0, steps, 1.25, usd)
     judged = judged_of(*arms, layer=LayerGain("on", 1.25, (1.1, 1.4)),
                        saving=Made(same_quality=same))  # fmt: skip

@@ -19,19 +19,19 @@ from tests.report.test_tables import arm, of, speed
 LATER = Verdict.STAY_OFF
 
 
-def report(**known):
+def report(**more):
     values = {"judged": UNDECIDED, "eligibility": {}, "reasons": (),
               "source": {"context": {}, "evidence": None}}  # fmt: skip
-    return of(TrialReport, **{**values, **known})
+    return of(TrialReport, **{**values, **more})
 
 
-def decided(**known):
+def decided(**more):
     values = {"workload": "", "verdict": LATER, "arms": (), "reasons": (), "stage": "quality"}
-    return of(Decision, **{**values, **known})
+    return of(Decision, **{**values, **more})
 
 
-def of_evidence(**known):
-    return Made(evidence=Made(**known))
+def of_evidence(**more):
+    return Made(evidence=Made(**more))
 
 
 def test_without_records_nothing_is_said_of_a_trial():
@@ -104,8 +104,8 @@ def test_an_arms_step_is_the_measured_one_and_the_candidates_run_costs_what_its_
                       (("a", 0.06), ("b", 0.042))])  # fmt: skip
     saving = Made(usd_per_run=3.0, usd_per_run_baseline=8.0)
 
-    def shown(**known):
-        return [(one.step_seconds_median, one.usd_per_run) for one in report(**known).arms]
+    def shown(**more):
+        return [(one.step_seconds_median, one.usd_per_run) for one in report(**more).arms]
 
     judged = decided(arms=figures, saving=saving)
     assert [(0.06, 9.0), (0.042, 5.0), (None, 9.0)] == shown(
