@@ -101,7 +101,7 @@ def details(*arms, **more):
     return {table.id: table for table in detail_tables(trial(*arms, **more))}
 
 
-MEASURED = arm_figures(
+WHOLE = arm_figures(
     name="compile", samples_per_second=1234.4, samples_per_second_interval=(1200.0, 1300.0),
     step_seconds_median=0.042, compile_seconds_cold=38.5, compile_seconds_warm=0.0, recompiles=1.0,
     graph_breaks=2.0, graphs=3.0, peak_memory_gib=0.6149, usd_per_hour=1.408,
@@ -114,7 +114,7 @@ BARE = [*[UNKNOWN] * 3, "none", "none", *[UNKNOWN] * 9, "0", "0"]
 
 @pytest.mark.parametrize("late", [True, False])
 def test_each_arm_is_a_column_of_figures_and_runs_on_what_was_planned(late):
-    arms = [arm_figures(name="baseline"), MEASURED, arm_figures(name="own", compile_seconds_warm=2.0),
+    arms = [arm_figures(name="baseline"), WHOLE, arm_figures(name="own", compile_seconds_warm=2.0),
             arm_figures(name="other")]  # fmt: skip
     plans = [planned("compile"), planned("own", "none"), planned("other")]
     table = arms_table(trial(judged=judged_of(*arms), arms=arms, planned_arms=plans,
@@ -136,7 +136,7 @@ def test_each_arm_is_a_column_of_figures_and_runs_on_what_was_planned(late):
 
 def test_what_is_unknown_is_named_once_for_each_reason_why():
     def note(**more):
-        figures = replace(MEASURED, **more)
+        figures = replace(WHOLE, **more)
         return arms_table(trial(judged=judged_of(figures), arms=[figures])).note
 
     unknown = dict.fromkeys(["samples_per_second_interval", "recompiles", "graphs"])
@@ -150,7 +150,7 @@ def test_what_is_unknown_is_named_once_for_each_reason_why():
     [(None, 2.0, "not reached"), (800.0, 2.0, "$2.00"), (800.0, None, UNKNOWN)],
 )
 def test_a_layers_gain_and_the_price_of_the_same_loss_stand_below_their_arms(steps, usd, cell):
-    arms = [replace(MEASURED, name=name) for name in ("baseline", "on", "compile")]
+    arms = [replace(WHOLE, name=name) for name in ("baseline", "on", "compile")]
     same = SameQuality(1.6, "compile", 900.0, steps, 1.25, usd)
     judged = judged_of(*arms, layer=LayerGain("on", 1.25, (1.1, 1.4)),
                        saving=Made(same_quality=same))  # fmt: skip
