@@ -232,12 +232,3 @@ def test_the_ledger_says_what_came_of_it_beside_a_result_that_counts_as_ever(bun
 
     assert {"sha256": DIGEST, "state": state} == run.details["compile_bundle"]
     assert run.counts
-
-
-def test_a_job_that_died_without_a_record_or_names_no_bundle_says_nothing_of_one():
-    died, unnamed = begun(flag=NAMED), begun()
-    died.fails("CUDA out of memory")
-    unnamed.completes()
-
-    for made in (died, unnamed):
-        assert "compile_bundle" not in made.runs()[0].details
