@@ -27,7 +27,6 @@ from compilegate.domain.records.trials import (
     TrialStarted,
 )
 from compilegate.report.history import timeline as module
-from compilegate.report.history.render import headline
 from compilegate.report.history.timeline import folded, timeline
 from compilegate.report.history.view import FAULT_VARIABLE, Event
 from tests.domain.production.run_builder import BEGIN, DAY, production_run
@@ -245,17 +244,3 @@ def test_a_long_row_of_uneventful_runs_is_one_line_and_that_of_an_alarm_stays():
                    "eval_loss 2.000 on average."),
         *quiet(12), alarm, alarm, *quiet(13), change, row(15, 18, "4 runs of compile."),
     ] == folded(view, rows)  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("version", "words"),
-    [
-        (changed("stale", to=Flag(True, "stale", "fast")), "“fast” is still on"),
-        (changed("stale", to=Flag(False, "stale", "fast")), "“fast” is off until a new trial"),
-        (changed("permanent", to=Flag(True, "permanent", "fast")), "on permanently: because"),
-        (changed("disable", to=OFF), "without a compiler: because"),
-        (changed("set", "human:ana"), "ana turned “fast” on by hand: because"),
-    ],
-)  # fmt: skip
-def test_the_headline_is_where_the_flag_stands(version, words):
-    assert words in headline(view_of([], version.to_entry()))
