@@ -17,13 +17,12 @@ from compilegate.domain.judging.figures import (
     arm_figures,
     at_scheduled_length,
     break_even_run_minutes,
-    control_figures,
     difference_figures,
     production_quality_figures,
     saving_figures,
 )
 from compilegate.domain.judging.whole_job import WholeJob, usd_per_run
-from tests.domain.evidence_builder import arm, document, quality_run, runs
+from tests.domain.evidence_builder import arm, document, judge, quality_run, runs
 
 METRICS = {"baseline": [1.0, 1.2, 1.1], "compile": [1.1, 1.4]}
 # Seconds of a steady step by block: three of the baseline, of the candidate, of its control.
@@ -216,8 +215,8 @@ def controlled(doc: dict[str, Any], *, reasons: tuple[str | None, ...] = ()) -> 
             for run, reason in zip(native, reasons, strict=False)
         ]
     control = {**arm(doc), "name": "compile-native", "runs": native, "overrides": {}}
-    evidence = read_evidence({**doc, "controls": [control]})
-    return control_figures(evidence.controls[0], evidence)
+    (shown,) = judge({**doc, "controls": [control]}).controls
+    return shown
 
 
 def test_a_control_stands_between_the_baseline_and_its_candidate():

@@ -21,7 +21,7 @@ from compilegate.domain.judging.speed import (
     judge_speed,
 )
 from compilegate.domain.workload.model import Policy
-from tests.domain.evidence_builder import arm, document, judge, runs, speed_run
+from tests.domain.evidence_builder import arm, document, runs
 
 OTHER = {"instance_type": "ml.p4d.24xlarge"}
 HELD = [2.500, 2.501, 2.499]
@@ -69,14 +69,6 @@ def test_dollars_per_run_decide_where_prices_differ(speedup, price, expected):
     assert expected == outcome(apart(speedup, price))[0]
 
 
-def test_equal_prices_are_judged_by_time_alone():
-    same, other = document(speedup=1.3), document(speedup=1.3)
-    arm(other)["usd_per_hour"] = other["usd_per_hour"]
-
-    assert outcome(same) == outcome(other)
-    assert "dollars" not in outcome(same)[1]
-
-
 @given(price=st.floats(0.2, 5.0), speedup=st.floats(0.5, 3.0))
 def test_what_costs_more_a_run_never_passes(price, speedup):
     reached, _ = outcome(apart(speedup, price))
@@ -114,27 +106,3 @@ def share_passed(speedup: float, trials: int = 2000) -> float:
 def test_nodes_that_differ_pass_a_slow_arm_no_more_often_than_promised():
     assert share_passed(1.0999) <= Policy().alpha
     assert 0 == share_passed(0.9)
-
-
-def with_control(candidate: float = 1.5, control: float = 0.9) -> dict[str, Any]:
-    older = {"name": "pytorch", "version": "1.13.1"}
-    doc = apart(
-        candidate, 1.0, overrides={"compiler": "sagemaker_training_compiler", "framework": older}
-    )
-    blocks = [speed_run(b, 0.03 / control, seed=3) for b in range(3)]
-    doc["controls"] = [
-        {"name": "compile-native", "overrides": {"framework": older}, "runs": blocks}
-    ]
-    return doc
-
-
-def test_a_control_tells_the_framework_from_the_compiler():
-    (control,) = judge(with_control()).controls
-
-    assert ("compile-native", "compile", 3) == (
-        control.name,
-        control.candidate,
-        control.blocks,
-    )
-    assert control.speedup == pytest.approx(0.9, abs=0.02)
-    assert control.compiler_speedup == pytest.approx(1.5 / 0.9, abs=0.03)

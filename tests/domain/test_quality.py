@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from compilegate.domain.decision import Verdict
+from compilegate.domain.decision import IdenticalRuns, Verdict
 from compilegate.domain.judging import quality
 from compilegate.domain.judging.comparison import Comparison, Samples
 from compilegate.domain.judging.design import FAIR, Design, runs_for_one_look, spent
@@ -33,6 +33,7 @@ from compilegate.domain.judging.quality import (
     refuse_before_spending,
     underpowered,
 )
+from compilegate.domain.workload.quality import Metric
 from tests.domain.evidence_builder import (
     GOOD,
     add_candidate,
@@ -261,7 +262,11 @@ def test_a_design_is_that_of_one_candidate_or_of_the_one_that_may_use_most(monke
     monkeypatch.setattr(quality, "rho_of", lambda arm, _: 0.5 if arm.name == "other" else 0.9)
     rho = {one: design_of(evidence, evidence.arm(one)).rho for one in ("compile", "other")}
 
+    metric = Metric("top5", "maximize", 0.02)
+    guarded = replace(evidence, quality=replace(evidence.quality, guardrails=(metric,) * 2))
+
     assert {"compile": 0.9, "other": 0.5} == rho
+    assert (1, 3) == (design_of(evidence).metrics, design_of(guarded).metrics)
     assert 0.5 == design_of(evidence).rho
 
 
@@ -290,6 +295,7 @@ COMPARED = Comparison(-0.001, 0.002, 4.0, 3, 3)
         # So clear a loss of all runs is not overruled by the pairs among them.
         (MORE, replace(COMPARED, difference=-0.02), True, False),
         (WORSE, COMPARED, True, False),
+        (HELD, COMPARED, True, False),
         (QualityOutcome.CRASHED, None, True, False),
     ],
 )
@@ -316,7 +322,7 @@ def test_the_same_models_prove_what_the_gate_leaves_open(
         assert (3, pytest.approx(0.98)) == (shown.look, shown.confidence)
         assert (compared and compared.difference) == shown.estimate
         assert (compared and compared.interval(0.01)) == shown.interval
-    assert (same is None) is (shown.identical is None)
+    assert shown.identical == (same and IdenticalRuns(2, int(not proven), proven))
 
 
 def test_figures_carry_what_a_proof_takes(monkeypatch):

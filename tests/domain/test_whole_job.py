@@ -239,21 +239,6 @@ def test_past_walls_count_but_beside_runs_that_stop_early(early, steps, data, co
     assert counted == whole_jobs(doc).measured.baseline_runs
 
 
-def test_jobs_that_stop_early_are_compared_at_equal_steps():
-    """Three of the candidate's jobs stop at half the way: that is no speed-up of the compiler."""
-    doc = timed(document(metrics=GOOD), [70.0] * 3, [10 + 25.0] * 3)
-    for run in runs(doc):
-        run.update(steps=1000, seconds=25.0)
-    for run in runs(doc, "baseline"):
-        run.update(steps=2000, seconds=60.0)
-    as_they_are = whole_jobs(copy.deepcopy(doc)).measured
-    doc["quality"]["early_stopping"] = True
-    scaled = whole_jobs(doc).measured
-    assert as_they_are is None and scaled is not None
-
-    assert pytest.approx(math.log(70 / (10 + 50))) == scaled.log
-
-
 def test_noise_of_the_wall_clock_is_estimated_and_not_assumed():
     """Run length varies by 25 %: one long job of a good candidate does not end its trial."""
     doc = document(metrics={"baseline": GOOD["baseline"], "compile": GOOD["compile"][:1]})
