@@ -11,13 +11,10 @@ import pytest
 
 from compilegate.domain.decision import SIGNAL, Decision, Verdict
 from compilegate.domain.errors import InvalidEvidenceError
-from compilegate.domain.judging.comparison import Samples
-from compilegate.domain.judging.design import Design
 from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.judging.measured import confirmed_fall
 from compilegate.domain.judging.monitor import FALSE_ALARM, cusum_threshold
 from compilegate.domain.judging.probation import judge_probation
-from compilegate.domain.judging.quality import QualityOutcome, judge_quality
 from tests.domain.evidence_builder import (
     codes,
     document,
@@ -159,25 +156,6 @@ def test_a_metric_that_stands_there_twice_is_refused(name, kind):
 
     with pytest.raises(InvalidEvidenceError, match=f"{name}', which quality names before"):
         judge(doc)
-
-
-BASE = [0.4, -0.4, 0.6, -0.6, 0.0]
-
-
-@pytest.mark.parametrize(
-    ("candidate", "history"), [([value - 1.2 for value in BASE], []), ([-2.2], 3 * BASE)]
-)
-def test_the_chance_that_a_sound_candidate_is_given_up_is_shared(candidate, history):
-    """At a look and between looks; what promotes is not shared."""
-    samples, designs = (
-        Samples(candidate, BASE, history),
-        [Design(len(history), 5, 0.05, metrics=metrics) for metrics in (1, 6)],
-    )
-    alone, one_of_six = (judge_quality(samples, 1.0, design).outcome for design in designs)
-
-    assert alone is QualityOutcome.WORSE
-    assert one_of_six is not QualityOutcome.WORSE
-    assert designs[0].level == designs[1].level
 
 
 def production(values: Sequence[float | None], doc: Any = None) -> dict[str, Any]:

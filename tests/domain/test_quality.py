@@ -140,6 +140,8 @@ def test_several_metrics_share_the_chance_of_a_false_loss(metrics, outcome):
     share = stats.t.isf(0.8 * spent(5, 12, WORSE_LEVEL), 8) * math.sqrt(2 / 5)
     at_look = pair(5, 0.8, 0.8 / share)
     assert outcome == gate(*at_look, metrics=metrics).outcome
+    # What promotes is not shared.
+    assert HELD == gate(*pair(5, 0, 0.999 * BEARS), metrics=metrics).outcome
 
 
 def test_a_small_loss_is_none_however_strictly_a_promotion_is_proven():
