@@ -35,7 +35,7 @@ from compilegate.domain.judging.evaluation import (
 from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.judging.outcomes import BOUNDS, Outcomes, read_outcomes
 from compilegate.domain.judging.quality import QualityFinding, QualityOutcome
-from tests.domain.evidence_builder import arm, codes, full_runs, judge, runs
+from tests.domain.evidence_builder import arm, full_runs, judge, runs
 from tests.domain.outcome_builder import SET, packed_bits, packed_losses, scored
 from tests.fuzzing import at_most
 
@@ -52,10 +52,6 @@ def without_outcomes(evidence: dict[str, Any]) -> dict[str, Any]:
 
 def evaluation(decision: Decision) -> Any:
     return write(decision.quality.evaluation) if decision.quality else None
-
-
-def history_of(decision: Decision) -> int | None:
-    return decision.quality.runs.history if decision.quality else None
 
 
 def advice(decision: Decision) -> dict[str, str]:
@@ -179,14 +175,6 @@ def test_percentages_and_error_rates_are_the_same_outcomes(intercept, slope):
     assert as_others["runs_needed"] == as_shares["runs_needed"]
 
 
-def test_a_metric_that_is_no_mean_of_the_outcomes_is_not_split():
-    evidence = scored(0.0005)
-    for run in full_runs(evidence):
-        run["metric"] **= 2
-
-    assert evaluation(judge(evidence)) == {"finding": "other_metric"}
-
-
 def test_sets_that_change_from_run_to_run_are_not_split():
     evidence = scored(0.0005)
     for number, run in enumerate(full_runs(evidence)):
@@ -286,28 +274,6 @@ def test_examples_are_advised_where_they_help_and_promise_no_more_than_they_brin
     assert wrong / 1000 <= (0.05 if least else 1)
     if least:
         assert np.median(kept) <= 1
-
-
-@pytest.mark.parametrize(
-    ("history_set", "counts"), [(None, True), (SET, True), (SET[:12], True), (ANOTHER, False)]
-)
-def test_past_runs_of_another_set_do_not_count(history_set, counts):
-    evidence = scored(0.0005, margin=0.05)
-    evidence["quality"] |= {"history": HISTORY, "history_set": history_set}
-    decision = judge(evidence)
-    guardrail = {"metric": "top5", "goal": "maximize", "margin": 0.1, "history": [0.9]}
-    evidence["quality"]["guardrails"] = [guardrail]
-    (read,) = read_evidence(evidence).quality.guardrails
-
-    assert (history_of(decision), len(read.history)) == ((4, 1) if counts else (0, 0))
-    assert ("history_other_set" in codes(decision)) is not counts
-
-
-def test_past_runs_count_as_long_as_todays_set_is_unknown():
-    evidence = without_outcomes(scored(0.0005, margin=0.05))
-    evidence["quality"] |= {"history": HISTORY, "history_set": ANOTHER}
-
-    assert history_of(judge(evidence)) == 4
 
 
 @pytest.mark.parametrize("known", ["abc", SET.upper(), SET + "0", 12])

@@ -29,7 +29,9 @@ from compilegate.domain.judging.evidence_file import (
 from tests.domain.evidence_builder import (
     GOOD,
     arm,
+    codes,
     document,
+    judge,
     runs,
     speed_run,
 )
@@ -201,7 +203,8 @@ def test_a_run_is_what_its_record_says_and_unknown_where_it_says_nothing():
     ("history_set", "phase", "other", "left_out"),
     [
         (SET[:12], "trial", 0, 0), (None, "trial", 1, 0), (SET[:12], "trial", 1, 3),
-        (ANOTHER[:12], "trial", 0, 3), (ANOTHER[:12], "probation", 0, 0),
+        (SET, "trial", 0, 0), (ANOTHER, "trial", None, 0), (ANOTHER[:12], "trial", 0, 3),
+        (ANOTHER[:12], "probation", 0, 0),
     ],
 )  # fmt: skip
 def test_a_history_of_another_set_than_a_trials_runs_were_scored_on_is_left_out(
@@ -209,7 +212,7 @@ def test_a_history_of_another_set_than_a_trials_runs_were_scored_on_is_left_out(
 ):
     doc = document(metrics=GOOD)
     every = [*runs(doc, "baseline"), *runs(doc)]
-    for number, run in enumerate(every):
+    for number, run in enumerate(every if other is not None else ()):
         run["outcomes"] = packed_bits(np.ones(8, bool), ANOTHER if number < other else SET)
     more = {"goal": "maximize", "margin": 0.1, "history": [0.5, 0.6]}
     doc["quality"].update(
@@ -221,6 +224,7 @@ def test_a_history_of_another_set_than_a_trials_runs_were_scored_on_is_left_out(
     seen = evidence.quality
 
     assert left_out == evidence.history_left_out
+    assert bool(left_out) is ("history_other_set" in codes(judge(doc)))
     kept = [(2.5,) * 3, (0.5, 0.6), (0.5, 0.6)]
     assert ([()] * 3 if left_out else kept) == [
         one.history for one in (seen, *seen.guardrails, *seen.signals)
