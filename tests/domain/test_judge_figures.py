@@ -125,7 +125,7 @@ FIGURES: dict[ModuleType, dict[str, object]] = {
     validity: {"FEW_RUNS": 2, "INITIAL_LOSS_TOLERANCE": 0.01},
     whole_job: {
         "PRIOR_DF": 3.0, "WALL_SD": 0.08, "UNSEEN_SD": 0.02, "TOO_FAST": 1.1,
-        "BEYOND_DOUBT": 0.00135,
+        "BEYOND_DOUBT": 0.00135, "PAIRS": 2, "CHANGED": 6.0, "CALM": 2.0, "LEAST_UNSEEN": 0.01,
     },
 }  # fmt: skip
 

@@ -14,7 +14,7 @@ from compilegate.domain.judging import next_step as following
 from compilegate.domain.judging.comparison import samples_of
 from compilegate.domain.judging.design import Design
 from compilegate.domain.judging.equivalence import State
-from compilegate.domain.judging.evidence import Arm, Evidence
+from compilegate.domain.judging.evidence import Arm, Evidence, TrialPlan
 from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.judging.next_step import (
     InformationValue,
@@ -48,17 +48,23 @@ def speed_step(doc: dict[str, Any], *open_arms: str) -> SpeedStep:
     return next_speed(read_evidence(doc), open_arms or ("compile",))
 
 
-def test_two_more_blocks_cost_what_the_last_one_of_each_open_arm_took():
-    step = speed_step(measured())
+@pytest.mark.parametrize(
+    ("plan", "name", "usd"),
+    [({}, "compile", 8 * 2 + 5 * 3), ({}, "slow", 8 * 2 + 9 * 50),
+     ({"usd_per_block": 7.5}, "compile", 7.5)],
+)  # fmt: skip
+def test_two_more_blocks_cost_what_the_last_one_of_each_open_arm_took(plan, name, usd):
+    step = speed_step(measured(**plan), name)
 
-    assert (2, ("baseline", "compile")) == (step.blocks, step.arms)
-    assert pytest.approx(2 * (8 * 2 + 5 * 3)) == step.usd
+    assert (2, ("baseline", name), pytest.approx(2 * usd)) == (step.blocks, step.arms, step.usd)
 
 
 def test_the_first_step_is_one_block_whatever_a_round_may_hold():
     step = speed_step({**document(blocks=0), "plan": {"blocks_per_round": 5}})
 
-    assert (0, 1) == (step.block, step.blocks)
+    assert (0, 1, ("baseline", "compile"), TrialPlan().speed_steps) == (
+        step.block, step.blocks, step.arms, step.steps,
+    )  # fmt: skip
     assert step.why.startswith("1 short block,")
     assert speed_step(measured()).why.startswith("2 short blocks,")
 
@@ -67,14 +73,6 @@ def test_the_arm_that_is_on_is_measured_beside_those_on_top_of_it():
     evidence = replace(read_evidence(measured()), on_top_of="compile")
 
     assert ("baseline", "compile", "slow") == next_speed(evidence, ["slow"]).arms
-
-
-def test_an_arm_that_is_no_longer_measured_costs_nothing():
-    assert pytest.approx(2 * (8 * 2 + 9 * 50)) == speed_step(measured(), "slow").usd
-
-
-def test_a_plan_with_a_price_for_a_block_says_what_two_cost():
-    assert 2 * 7.5 == speed_step(measured(usd_per_block=7.5)).usd
 
 
 def test_a_segment_without_steps_prices_nothing_and_the_one_before_does():
@@ -317,16 +315,6 @@ def test_extra_runs_are_worth_what_they_may_save_of_the_runs_to_come(
     assert value == InformationValue(
         pytest.approx(0.8 * max(remaining - more, 0) * 0.25), more * 0.75 + paid, more
     )
-
-
-def test_equal_runs_have_no_spread_to_plan_by():
-    doc = {**with_full_runs(3, 3), "runs_remaining": 100.0}
-    for run in (*runs(doc), *runs(doc, "baseline")):
-        run["metric"] = 2.5
-    evidence = read_evidence(doc)
-
-    value = value_of_shadow_runs(evidence.candidates[0], evidence, DESIGN, 2.0)
-    assert 2 == (value and value.runs)
 
 
 def test_a_step_that_brings_what_it_costs_pays():

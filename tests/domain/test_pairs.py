@@ -94,6 +94,7 @@ def test_a_node_that_slows_down_within_a_job_promotes_nothing_that_is_no_faster(
     assert "confirmed" != confirmation(doc).agreement
     (why,) = [one for one in spread_reasons(evidence.candidates[0], evidence, whole)
               if one.code == "paired_runs"]  # fmt: skip
+    assert f"speed-up varies by {100 * whole.measured.spread:.2g} %" in why.message
     assert ("job0" in why.message) == (where != 2), "a step half-way cancels"
     assert where == 2 or whole.measured.spread > 0.01
 

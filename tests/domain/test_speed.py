@@ -33,7 +33,6 @@ from tests.domain.evidence_builder import (
     codes,
     document,
     judge,
-    next_step,
     runs,
     step_of,
     words,
@@ -50,14 +49,6 @@ def with_block_speedups(speedups: Sequence[float]) -> dict[str, Any]:
     for mine, base, speedup in zip(runs(doc, stage="speed"), bases, speedups, strict=True):
         mine["step_seconds"] = [seconds / speedup for seconds in base["step_seconds"]]
     return doc
-
-
-def test_nothing_measured_asks_for_one_block_which_stops_most_losers():
-    requested = next_step(document(blocks=0))
-
-    assert ("speed", 0, 1) == (requested["stage"], requested["block"], requested["blocks"])
-    assert ["baseline", "compile"] == requested["arms"]
-    assert TrialPlan().speed_steps == requested["steps"]
 
 
 UNSETTLED, BELOW, EITHER = [1.2, 1.5, 1.2, 1.5], [1.155, 1.165, 1.16, 1.158, 1.162, 1.16], [1, 1.6]

@@ -124,7 +124,7 @@ def test_runs_that_vary_more_than_before_count_alone():
     assert pytest.approx((0.05, 8)) == (own.spread, own.df)
     assert pytest.approx((3 * 0.002**2 + 8 * 0.0005**2) / 11) == calm.spread**2
     assert pytest.approx(11) == calm.df
-    assert "count alone" in words(judge(noisy))
+    assert "vary by 5 % and count alone" in words(judge(noisy))
     assert "count alone" not in words(judge(trial(count=0)))
     assert Verdict.PROMOTE != judge(noisy).verdict
 
@@ -159,7 +159,9 @@ def test_a_trial_whose_walls_are_whole_minutes_goes_by_what_is_assumed():
     assert "walls_left_out" in codes(found)
     assert Verdict.PROMOTE != found.verdict
     for other in (trial(), trial(learned=None)):
-        assert "walls_left_out" not in codes(judge(other))
+        assert not {"walls_left_out", "paired_runs"} & codes(judge(other))
+    for left_out, said in ((COPIES, "walls are copies"), (MINUTES, "walls are whole minutes")):
+        assert said in words(judge({**trial(), "plan": {"spreads": {"left_out": left_out}}}))
 
 
 @pytest.mark.parametrize(

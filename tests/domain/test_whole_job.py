@@ -207,7 +207,8 @@ def test_full_runs_beyond_doubt_faster_than_the_most_that_blocks_predict_are_imp
     spread = math.sqrt(blocks.variance + 0.02**2 + full.variance)
     most = np.mean(calm) + math.log(1.1) + stats.t.ppf(1 - 0.00135, 5) * spread
 
-    assert (5, 7) == (blocks.df, full.df)
+    started = block_log_speedups(evidence.arms[1], evidence, outside=(20.0, 10.0))
+    assert (5, 7, pytest.approx(np.mean(started))) == (blocks.df, full.df, blocks.log)
     assert [False, True] == [
         whole_jobs(recompiling(full.log - most + more)).implausible for more in (1e-6, -1e-6)
     ]
