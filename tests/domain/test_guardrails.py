@@ -88,6 +88,7 @@ def test_a_promotion_needs_the_first_metric_and_every_guardrail(
 
     assert (verdict, code) == (decision.verdict, decision.codes[0])
     assert len(set(decision.messages)) == len(decision.messages)
+    assert 2 == sum(one.startswith(("quality_", "guardrail_")) for one in decision.codes)
     assert [("top5", outcome)] == states(decision)
     assert code == "speedup_proven" or verdict != "promote"
 

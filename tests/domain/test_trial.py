@@ -15,6 +15,7 @@ from tests.domain.evidence_builder import (
     arm,
     codes,
     document,
+    full_runs,
     judge,
     next_step,
     quality_run,
@@ -86,6 +87,7 @@ def test_the_greatest_saving_is_tested_first_and_alone(other):
     decision = judge(doc)
 
     assert "other" == decision.candidate
+    assert {"other"} == {reason.arm for reason in decision.reasons}
     assert {"other"} == {name for name, _ in requested(decision)} - {"baseline"}
 
 
@@ -96,6 +98,17 @@ def test_the_second_candidate_is_tested_only_after_the_first_failed():
 
     assert (Verdict.CONTINUE, "compile") == (decision.verdict, decision.candidate)
     assert {"quality_worse", "quality_needs_runs"} <= codes(decision)
+
+
+def test_other_candidates_may_leave_too_few_runs_for_a_proof():
+    doc = document(speedup=1.3, metrics={"baseline": GOOD["baseline"], "compile": []})
+    add_candidate(doc, "faster", speedup=1.6, metrics=WORSE["compile"])
+    for run in full_runs(doc):
+        run["mode"] = "canary"
+    decision = judge({**doc, "runs_remaining": 7})
+
+    assert (Verdict.INCONCLUSIVE, "compile") == (decision.verdict, decision.candidate)
+    assert ("saving_below_trial_cost", "speedup_proven", "quality_worse") == decision.codes[:3]
 
 
 def test_a_trial_is_held_open_by_one_unproven_candidate_and_stays_off_when_all_failed():

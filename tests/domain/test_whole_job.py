@@ -87,6 +87,8 @@ def test_short_blocks_that_whole_jobs_do_not_confirm_promote_nothing():
     assert money[0] < 0 < money[1]
     assert Verdict.INCONCLUSIVE == decision.verdict
     assert "saving_unproven" == decision.reasons[0].code
+    more = 1 / speedup(decision)["interval"][0] - 1
+    assert f"may cost up to {more:.0%} more than today's" in decision.messages[0]
 
 
 @pytest.mark.parametrize("candidates", [1, 3])
