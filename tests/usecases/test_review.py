@@ -109,20 +109,12 @@ STORIES = {
     "another code, and back": Story(
         [CODE, {}], "stale probation", (1, 2), policy=KEEP,
         words={2: ["production again trains what was proven", SUBJECTS["resume"]]}),
-    "two fields, and each has to be seen": Story(
-        [CODE, TORCH, {"fingerprint": {"code_sha256": FINGERPRINT["code_sha256"]}}, {}],
-        "stale stale stale probation", (1, 4), policy=KEEP),
-    "another code, then crashed": Story(
-        [CODE, {**CRASH, "fingerprint": None}], "stale stale", (1, 2), policy=KEEP),
-    "another code, then no evidence": Story([CODE, UNSEEN], "stale stale", (1,), policy=KEEP),
     "most runs do without the change": Story(
         [UNTREATED, UNTREATED], "probation stale", (1, 2), off=True,
         verdicts=("invalid", "invalid"), words={1: [advice("treatment_not_applied")]}),
     "nothing to judge": Story(
         [UNSEEN | {"metric": None}] * 6, "probation " * 5 + "stale", (3, 6), off=True,
         words={6: ["its runs record nothing to judge", "6 of them completed", "The flag is off"]}),
-    "stopped jobs": Story(
-        [UNSEEN | CRASH | {"status": "Stopped"}] * 11, "probation " * 11, (3,)),
     "runs of another metric": Story(
         [EXCHANGED] * 6, "probation " * 5 + "stale", (1, 3, 6), off=True,
         words={1: ["it recorded f1, and the trial measured eval_loss"]}),
