@@ -9,7 +9,6 @@ from unittest.mock import Mock
 
 import pytest
 
-from compilegate.domain import naming
 from compilegate.domain.errors import WorkloadLockedError
 from compilegate.domain.planning.rounds import LOCK_SECONDS
 from compilegate.domain.records.production import CanaryClosed, CanaryReported
@@ -62,15 +61,6 @@ def test_a_round_that_was_not_finished_ends_the_trial_undecided_and_keeps_its_ru
     assert [0, 1] == [len(arm["runs"]) for arm in evidence(services)["arms"]]
 
 
-def test_a_later_round_needs_runs_of_its_own(services: Any) -> None:
-    begun_round(services)
-    produce(services, "r1", "compile", 0)
-    produce(services, "r2", "baseline", 1)
-    open_round(services, call_judge(services, 5, [], asks("compile 18", "baseline 18")), "second")
-
-    assert (5, 0) == (next_slot(services).canary.round, next_slot(services).canary.position)
-
-
 def test_a_round_has_the_overrides_of_its_arms_and_which_one_is_on(
     services: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -90,20 +80,6 @@ def test_a_late_repetition_of_the_judge_leaves_the_round_that_it_began(services:
 
     assert ended_with(services) is None
     assert next_slot(services) is not None
-
-
-def test_production_carries_no_round_whose_lost_candidate_the_budget_could_not_bear(
-    services: Any,
-) -> None:
-    begin(services)
-    document = evidence(services)
-    document["plan"]["usd_by_job"]["j"] = load(services, "plan")["max_trial_usd"] - 1
-    services.store.put(naming.record_key("bert-docs", TRIAL, "evidence"), to_json(document))
-    answer = call_judge(services, 5, [], asks("compile 17", "baseline 17"))
-    assert ("inconclusive", "trial_over_budget") == (answer["verdict"], reason(services))
-
-    answer = call_judge(services, 5, [], asks("baseline 17"))
-    assert "canary" == answer["next_stage"]
 
 
 def test_the_lock_outlives_the_round(services: Any) -> None:
@@ -237,7 +213,6 @@ def _lost(*_: Any) -> bool:
     ("changes", "why"),
     [
         ({}, None),
-        ({"schedule": None}, "schedule.cron is not set"),
         ({"active": False}, "retired"),
         ({"spec_key": "workloads/bert-docs/specs/other.json"}, "training.learning_rate"),
         ({"spec_key": "workloads/bert-docs/specs/gone.json"}, "not registered"),

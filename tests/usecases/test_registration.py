@@ -13,7 +13,6 @@ import pytest
 from compilegate.domain import codec, naming
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.flag import Flag
-from compilegate.ports import Services
 from compilegate.usecases import registration
 from compilegate.usecases.records import Trial, load_registration, load_spec, spec_at
 from compilegate.usecases.registration import RegistrationOutcome, submit
@@ -226,19 +225,26 @@ WRITES = (
 )
 
 
-def crash_at(production: Production, number: int, *, after: bool) -> None:
-    """End the process at its write of that number, just before or just after it takes effect."""
+def crash() -> None:
+    raise Crash
+
+
+def at_write(
+    production: Production, number: int, happens: Callable[[], object], *, after: bool
+) -> None:
+    """At the write of that number this happens, just before or just after it takes effect."""
     count = 0
 
     def counted(original: Callable[..., Any]) -> Callable[..., Any]:
         def write(*arguments: Any, **named: Any) -> Any:
             nonlocal count
             count += 1
-            if count == number and not after:
-                raise Crash
+            is_it = count == number
+            if is_it and not after:
+                happens()
             answer = original(*arguments, **named)
-            if count == number:
-                raise Crash
+            if is_it and after:
+                happens()
             return answer
 
         return write
@@ -297,7 +303,7 @@ def test_running_it_again_after_a_crash_comes_to_the_same(
         if action != "new":
             production.register()
     act(undisturbed)
-    crash_at(crashed, number, after=after)
+    at_write(crashed, number, crash, after=after)
     with pytest.raises(Crash):
         act(crashed)
     repair = restarted(crashed)
@@ -312,60 +318,26 @@ def test_the_table_of_crashes_knows_every_write(action: str, writes: int) -> Non
     production = Production()
     if action != "new":
         production.register()
-    crash_at(production, writes + 1, after=False)
+    at_write(production, writes + 1, crash, after=False)
 
     ACTIONS[action][0](production)  # makes no more writes than the table crashes at
 
 
-class Interleaved:
-    """Runs another registration inside this one's write of that number."""
-
-    def __init__(self, services: Services, other: Callable[[], object], number: int) -> None:
-        self._store, self._other, self._left = services.store, other, number
-        self._put = services.store.put
-        services.store.put = self.put  # type: ignore[method-assign]
-
-    def put(self, key: str, body: bytes, content_type: str = "application/json") -> None:
-        if key == KEY:
-            self._left -= 1
-            if self._left == 0:
-                self._other()
-        self._put(key, body, content_type)
-
-
-def test_who_is_second_in_the_ledger_is_recorded_after_the_first(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    production = Production()
-    production.register()
-    ledger: Any = production.services.ledger.raw
-    put_once = ledger.put_once
-
-    def second(*arguments: Any) -> Any:
-        monkeypatch.setattr(ledger, "put_once", put_once)
-        production.register(asked(scheduled(WEEKLY)))
-        return put_once(*arguments)
-
-    monkeypatch.setattr(ledger, "put_once", second)
-    production.register(asked(scheduled(None)))
-
-    assert [NIGHTLY, WEEKLY, None] == [
-        entry["registration"]["schedule"] for entry in ledger.entries("bert-docs")
-    ]
-    assert (None, {}) == (production.registered().schedule, production.schedules.expressions)
-
-
-@pytest.mark.parametrize("number", [1, 2])
+@pytest.mark.parametrize(
+    ("number", "after"), [(number, after) for number in range(1, 6) for after in (False, True)]
+)
 def test_two_that_register_at_once_leave_ledger_registration_and_schedule_agreed(
-    number: int,
+    number: int, *, after: bool
 ) -> None:
     production = Production()
     production.register()
-    Interleaved(production.services, lambda: production.register(asked(scheduled(WEEKLY))), number)
-
+    other = asked(scheduled(WEEKLY))
+    at_write(production, number, lambda: production.register(other), after=after)
     production.register(asked(scheduled(None)))
 
-    latest = production.services.ledger.raw.entries("bert-docs")[-1]["registration"]
-    assert WEEKLY == latest["schedule"]  # the other was recorded later
-    assert latest == codec.write(production.registered())
-    assert {"bert-docs": WEEKLY} == production.schedules.expressions
+    entries = production.services.ledger.raw.entries("bert-docs")
+    # This one's own record is its second write, after the upload.
+    last = [WEEKLY, None] if number + after < 3 else [None, WEEKLY]
+    assert [NIGHTLY, *last] == [entry["registration"]["schedule"] for entry in entries]
+    assert entries[-1]["registration"] == codec.write(production.registered())
+    assert production.schedules.expressions == ({"bert-docs": WEEKLY} if last[1] else {})

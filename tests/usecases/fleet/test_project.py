@@ -156,27 +156,6 @@ def test_figures_that_cannot_be_kept_leave_the_row_to_a_person() -> None:
     )  # fmt: skip
 
 
-def test_a_broken_ledger_without_a_row_gets_one() -> None:
-    of = replace(services(), ledger=Ledger(Spied(broken={"a": ValueError()})))
-
-    project(batch("a flag#1"), services=of)
-
-    assert [Need("unreadable", NOW)] == [*row("a", of).needs]
-
-
-def test_a_month_in_which_nothing_changed_is_not_written_again() -> None:
-    raw = MemoryFleet()
-    of = cloud(fleet=FleetTable(raw))
-    write(of, "a", decided("t1", NOW - 60, spent_usd=2.0))
-    texts = []
-    for _ in range(2):
-        project(batch("a trial#t1"), services=of)
-        texts.append(raw.item(f"month#{month_at(NOW)}", "a"))
-        of.clock.seconds += 60  # type: ignore[attr-defined]
-
-    assert texts[0] == texts[1]
-
-
 @pytest.mark.parametrize("lost", [0, 4, 5])
 @pytest.mark.parametrize(
     ("contested", "again"), [("fleet", True), (f"month#{month_at(NOW)}", False)]

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compilegate.domain.fleet.fold import unreadable
-from compilegate.domain.fleet.month import closes_at, month_at, months_between
+from compilegate.domain.fleet.month import closes_at, month_at
 from compilegate.domain.fleet.row import FOLD, Row
 from compilegate.domain.ledger_keys import RUN_ENTRIES
 from compilegate.domain.naming import trial_id
@@ -23,7 +23,6 @@ from compilegate.ports import FleetTable, Ledger, Services
 from compilegate.usecases.fleet import project as module
 from compilegate.usecases.fleet.project import (
     BUILT,
-    COMPARED_DAYS,
     NEWER,
     REPAIRED,
     SOUND,
@@ -126,23 +125,6 @@ def test_a_ledger_that_cannot_be_read_leaves_the_row_its_figures(
     Comparing(of).check("a", recent, None)
 
     assert unreadable(before, of.clock.now()) == of.fleet.row("a").item
-
-
-def test_months_of_a_workload_in_which_nothing_happens_begin_and_are_closed(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(RowRepair, "_is_compared_today", lambda *_: True)
-    of = cloud()
-    ran_in = month_at(NOW)
-    for days in (0, 30, 30, 30, 30):
-        later(of, days * DAY)
-        assert SOUND == check(of)
-
-    ended = of.fleet.month(ran_in, "a").item
-    assert ended is not None
-    assert ended.closes_at <= ended.read_at < ended.closes_at + COMPARED_DAYS * DAY
-    for month in months_between(NOW, of.clock.now()):
-        assert of.fleet.month(month, "a").item is not None
 
 
 @pytest.mark.parametrize(("text", "outcome"), [("{", REPAIRED), ('{"schema": 2}', NEWER)])
