@@ -95,6 +95,9 @@ def test_a_layer_that_gains_nothing_on_it_is_not_however_fast_the_stack_is(
 
     assert ("stay_off", "speedup_too_small") == (decision.verdict, decision.reasons[0].code)
     assert "fused on top of on: " in decision.messages[0]
+    speeds = {"baseline": 1.0, "on": 0.8, "fused": 0.9}
+    slow = judge(document(*(arm(name, one, blocks=6, runs=8) for name, one in speeds.items())))
+    assert ("stay_off", "fused: ") == (slow.verdict, slow.messages[0][:7])
 
 
 @pytest.mark.parametrize(
