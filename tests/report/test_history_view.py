@@ -37,15 +37,9 @@ def test_the_state_is_that_of_the_flag_when_the_run_began():
         {**flag(2, 3, REVERTED), "at": int(BEGIN + 4 * DAY)},  # as the fourth begins
         {**flag(3, 4, ON), "at": int(BEGIN + 5 * DAY + 100)},  # while the fifth trains
     )
-    unchanged = view_of(runs("baseline", "baseline"))
 
     states = ["off", "probation", "probation", "reverted", "reverted"]
     assert states == [one.state for one in view.states]
-    assert ["off", "off"] == [one.state for one in unchanged.states]
-    assert (None, [], None, ()) == (
-        unchanged.promotion, list(unchanged.since_promotion), unchanged.savings,
-        tuple(unchanged.reviews),
-    )  # fmt: skip
 
 
 def test_a_standard_is_the_mean_of_the_latest_five_baseline_runs_that_count():
