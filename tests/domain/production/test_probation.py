@@ -112,7 +112,8 @@ OLDER = {**FINGERPRINT, "code_sha256": "older"}
         ({}, NIGHTS, [CENTRE + n / 1e4 for n in range(24, 0, -1)], [BASE_WALL] * 24),
         ({"history": [0.9, 0.8]}, [BEFORE], [0.9, 0.8], []),
         ({"history_wall_seconds": [1.0, 2.0]}, [BEFORE], [CENTRE], [1.0, 2.0]),
-        ({}, [run_of(-1, "baseline", counts=False), run_of(-1)], [], []),
+        ({}, [run_of(-1, "baseline", counts=False), run_of(-1),
+              run_of(-2, "baseline", finished=False)], [], []),
         ({}, [run_of(-1, "baseline", fingerprint=OLDER)], [], []),
         ({}, [run_of(-1, "baseline", job="of the trial")], [], []),
     ],
@@ -301,7 +302,7 @@ def test_what_follows_from_a_review(state, findings, policy, action, flag):
     ("state", "findings"),
     [
         ("probation", Findings()),
-        ("probation", Findings(said("inconclusive"))),
+        ("probation", Findings(said("inconclusive"), (), True)),
         ("probation", Findings(said("invalid"), untreated=1)),
         ("permanent", Findings(said("permanent"))),
         ("permanent", Findings(unwatched=CHANGED)),

@@ -76,6 +76,9 @@ def test_changes_name_the_fields_and_which_part_of_the_source(digest, part):
         NOW, replace(requested, spec_key="spec1"), SPEC, after
     )
     assert () == registration_changes(NOT_REGISTERED, requested, {}, after)
+    other = replace(NOW, source_digest="s2")
+    now = {**SPEC, "code_digest": digest}
+    assert (Change(part, "s1", "s2"),) == registration_changes(NOW, other, SPEC, now)
 
 
 def test_a_change_continues_the_revisions():
@@ -114,6 +117,10 @@ def test_a_job_is_what_it_trains_whatever_else_its_file_says():
 
     assert job.fields == TrainedJob(other, "code").fields
     assert job.digest == TrainedJob(other, "code").digest
+    turned = [
+        change(SOUND, training__hyperparameters=of) for of in ({"a": 1, "b": 2}, {"b": 2, "a": 1})
+    ]
+    assert TrainedJob(turned[0], "").digest == TrainedJob(turned[1], "").digest
     assert {"framework.version", "training.batch_size", "quality.metric"} <= job.fields.keys()
     assert "training.fallback_instances" not in job.fields
     others = [TrainedJob(SOUND, "x"), TrainedJob(change(SOUND, quality__metric="f1"), "code")]
