@@ -5,11 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Mapping, Sequence
 
-from compilegate.domain.decision import (
-    EvaluationFinding,
-    EvaluationSplit,
-    QualityFigures,
-)
+from compilegate.domain.decision import EvaluationFinding, EvaluationSplit, QualityFigures
 from compilegate.domain.formats import UNKNOWN, count, duration, percent, significant
 from compilegate.domain.judging.evidence import FullRun
 from compilegate.domain.judging.measured import Measured, Reference
@@ -223,8 +219,9 @@ def _loss_figure(curves: Mapping[str, Sequence[Curve]], *, over_time: bool) -> F
 
 
 def _coordinates(curve: Curve, *, over_time: bool) -> tuple[list[float], list[float | None]]:
-    x = [seconds if over_time else float(step) for step, (_, seconds) in curve.items()]
-    return [one for one in x if one is not None], [loss for loss, _ in curve.values()]
+    x = [(seconds if over_time else step, loss) for step, (loss, seconds) in curve.items()]
+    placed = [(at, loss) for at, loss in x if at is not None]
+    return [at for at, _ in placed], [loss for _, loss in placed]
 
 
 def _mean_curve(runs: Sequence[Curve]) -> Curve:
