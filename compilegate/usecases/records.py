@@ -10,7 +10,7 @@ import logging
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from compilegate.domain import console, naming
@@ -34,6 +34,7 @@ from compilegate.ports import ObjectStore, Services, Settings
 
 if TYPE_CHECKING:
     from compilegate.domain.facts import Facts
+    from compilegate.domain.production.history import WorkloadHistory
     from compilegate.domain.trial.plan import RecordedPlan
     from compilegate.report.trial_report import Context
 
@@ -196,6 +197,12 @@ def find_decision(store: ObjectStore, key: str) -> Decision | None:
     """The decision that a key holds, None where there is none or it cannot be read."""
     words = f"s3://{store.bucket}/{key}: the decision"
     return _readable(lambda: load_decision(store, key), words)
+
+
+def decision_of(trial: str, history: WorkloadHistory, store: ObjectStore) -> Decision | None:
+    """What a trial decided last by the ledger, None where it did not or that cannot be read."""
+    key = {one.trial: one.decision_key for one in history.decided}.get(trial)
+    return map_optional(key, partial(find_decision, store))
 
 
 def _readable(load: Callable[[], Document], words: str) -> Document | None:

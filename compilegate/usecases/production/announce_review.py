@@ -53,8 +53,7 @@ def history_page(workload: str, services: Services) -> HistoryReport:
         )
     promotion, trained, decision = latest_promotion(history.flags), None, None
     if promotion is not None:  # what other trials decided the ledger says in a line
-        key = {one.trial: one.decision_key for one in history.decided}.get(str(promotion.trial))
-        decision = map_optional(key, partial(records.find_decision, store))
+        decision = records.decision_of(str(promotion.trial), history, store)
     try:
         spec = records.find_json(store, load_registration(store, workload).spec_key)
         trained = (spec or {}).get("workload")

@@ -16,11 +16,10 @@ from typing import Any
 
 from compilegate.domain import naming
 from compilegate.domain.claims import stated_usd_per_run
-from compilegate.domain.decision import JUDGE_VERSION, Decision
+from compilegate.domain.decision import JUDGE_VERSION
 from compilegate.domain.errors import InvalidInputError, NotFoundError
 from compilegate.domain.flag_change import REVERT, TRAIN
 from compilegate.domain.judging.probation import Judge, judge_production
-from compilegate.domain.optional import map_optional
 from compilegate.domain.production.attempts import RUN_SECONDS, longest_run_seconds
 from compilegate.domain.production.fingerprint import planned, registered_fingerprint
 from compilegate.domain.production.history import Promotion, WorkloadHistory, standing_promotion
@@ -110,7 +109,9 @@ def _read(
     )
     if evidence is None:
         return inputs
-    decision = _decision(promotion, history, store)
+    decision = records.decision_of(promotion.trial, history, store)
+    if decision and decision.candidate != promotion.candidate:
+        decision = None  # it says nothing of the candidate that is on
     speedup = decision.speedup if decision else None
     if speedup and speedup.target is None:  # else the trial did not compare walls
         inputs = replace(inputs, speedup=speedup.interval[0])
@@ -130,15 +131,6 @@ def _read(
         policy=spec.workload.policy,
         holdback=share_of(spec.workload, stated_usd_per_run(decision) if decision else None),
     )
-
-
-def _decision(
-    promotion: Promotion, history: WorkloadHistory, store: ObjectStore
-) -> Decision | None:
-    """What its trial decided about the candidate."""
-    key = {one.trial: one.decision_key for one in history.decided}.get(promotion.trial)
-    decision = map_optional(key, partial(records.find_decision, store))
-    return decision if decision and decision.candidate == promotion.candidate else None
 
 
 def _evidence(
