@@ -15,6 +15,9 @@ from tests.archives import tarball
 BUCKET = "localcloud-tests"
 ROLE = "arn:aws:iam::000000000000:role/any"
 TERMINAL = ("Completed", "Failed", "Stopped")
+# What makes a bundle that of the app, whose functions are forked from a process of their own.
+APP = {f"compilegate/adapters/{name}.py": "" for name in ("sagemaker", "state_machines", "stores")}
+APP |= {"lambdas/handlers.py": "RELEASE = 1\n"}
 # Between two questions: a tenth of the time waited so far, within these bounds. What takes seconds
 # would otherwise be asked so often that the answers take more of the processor than the work.
 SHORTEST_PAUSE, LONGEST_PAUSE = 0.02, 0.4
@@ -32,11 +35,11 @@ def eventually(probe, seconds, what):
 
 
 def function_bundle(source, files=None):
-    """A Lambda bundle with one module, ``index``, and further files by path."""
+    """A Lambda bundle with one module, ``index``, and further files by path; always the same."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
         for path, text in {"index.py": source, **(files or {})}.items():
-            archive.writestr(path, text)
+            archive.writestr(zipfile.ZipInfo(path), text)
     return buffer.getvalue()
 
 

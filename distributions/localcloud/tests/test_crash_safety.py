@@ -16,6 +16,7 @@ from compilegate_localcloud.places import REPOSITORY
 from distributions.localcloud.tests.conftest import FAST, make_places
 from distributions.localcloud.tests.failures import Failure, inject
 from distributions.localcloud.tests.helpers import (
+    APP,
     ROLE,
     Trainer,
     alive,
@@ -41,9 +42,9 @@ JOB = (
     "print('up', flush=True)\ntime.sleep(99)\n"
 )
 SLOW_FUNCTION = "import time\ndef handler(event, context):\n    time.sleep(99)\n"
-# Emulator, template and worker of the function, fork server and its child, supervisor, toolkit,
-# script, runaway children.
-PROCESSES = 10
+# Emulator, template of the SDK, of the app, worker of the function, fork server and its child,
+# supervisor, toolkit, script, runaway children.
+PROCESSES = 11
 # A command that starts an attached cloud and then hangs.
 COMMAND = """
 import sys, time
@@ -68,7 +69,7 @@ def keep_busy(cloud):
         Runtime="python3.12",
         Handler="index.handler",
         Role=ROLE,
-        Code={"ZipFile": function_bundle(SLOW_FUNCTION)},
+        Code={"ZipFile": function_bundle(SLOW_FUNCTION, APP)},
         Timeout=300,
     )
     functions.invoke(FunctionName="slow", InvocationType="Event")

@@ -9,6 +9,7 @@ import uuid
 import pytest
 
 from compilegate_localcloud import api
+from distributions.localcloud.tests.helpers import APP
 
 pytestmark = pytest.mark.e2e
 
@@ -44,13 +45,18 @@ def test_workers_are_forked_from_one_process_unless_the_code_brings_its_own_sdk(
     client, make_function
 ):
     source = (
-        "import botocore, os, random\nfrom pathlib import Path\n"
+        "import botocore, os, random, sys\nfrom pathlib import Path\n"
+        "app = sys.modules.get('lambdas.handlers')\n"
         "def handler(e, c):\n"
         "    parent = Path(f'/proc/{os.getppid()}/cmdline').read_text()\n"
         "    return parent, Path('/proc/self/comm').read_text(), random.random(),"
-        " getattr(botocore, 'OWN', False)\n"
+        " getattr(botocore, 'OWN', False), os.getppid(), app and app.RELEASE\n"
     )
     one, other = (invoke(client, make_function(source), {}) for _ in range(2))
+    *app, new, broken = (
+        invoke(client, make_function(source, files={**APP, **own}), {})
+        for own in ({}, {}, {"lambdas/handlers.py": "RELEASE = 2\n"}, {"lambdas/handlers.py": "-"})
+    )
     own = make_function(source, files={"botocore/__init__.py": "OWN = True\n"})
     started = invoke(client, own, {})
 
@@ -59,6 +65,10 @@ def test_workers_are_forked_from_one_process_unless_the_code_brings_its_own_sdk(
     assert one[1] != other[1], "each has its function's name"
     assert one[2] != other[2], "chance is not forked"
     assert "template.py" not in started[0]
+    assert [None, 1, 1, 2, None] == [found[5] for found in (one, *app, new, broken)]
+    assert 1 == len({found[4] for found in app}), "one process for each release"
+    assert 3 == len({found[4] for found in (one, other, *app, new)})
+    assert "template.py" in new[0] and "template.py" not in broken[0]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="workers are forked on Linux only")
