@@ -1,20 +1,19 @@
-"""The GPU benchmark, as far as it can be tried without one: what a GPU showed is kept, no more."""
+"""The GPU benchmark's parts: what a GPU showed is kept, no more.
+
+tests/training/test_gpu_benchmark.py runs the whole of it.
+"""
 
 from __future__ import annotations
 
 import json
-import os
 import random
-import subprocess
 from pathlib import Path
 
 import pytest
 
-from benchmarks.gpu import judged, results, same
-from benchmarks.gpu.machine import ROOT
+from benchmarks.gpu import judged, machine, results, same
 from benchmarks.gpu.workloads import BASELINE, TINY, WORKLOADS
 from tests.domain.evidence_builder import judge
-from tests.training.jobs import FEW_FILES, PYTHON, QUICK
 
 WORKLOAD = WORKLOADS[0]
 GPU = {"gpu": "NVIDIA H200", "torch": "2.9.0", "cuda": "12.8", "driver_version": None, "date": "d"}
@@ -47,17 +46,6 @@ def job(state: Path, arms: dict[str, float], blocks: int) -> Path:
             path = folder / "evidence" / f"block-{block}" / name
             segment(path, seconds=seconds * (1 + 0.001 * block if name == BASELINE else 1))
     return folder
-
-
-def dry_run(state: Path, *options: str) -> str:
-    """The command in the training environment, quietly."""
-    command = [str(PYTHON), "-m", "benchmarks.gpu", "--dry-run-cpu", "--state", str(state)]
-    done = subprocess.run(
-        [*command, *options], cwd=ROOT, env={**os.environ, **QUICK, **FEW_FILES},
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert 0 == done.returncode, done.stderr
-    return done.stdout + done.stderr
 
 
 def test_a_gpus_blocks_are_judged_by_the_judges_own_functions(tmp_path):
@@ -119,29 +107,16 @@ def test_coverage_of_nothing_but_noise_is_as_promised():
     assert pytest.approx(0.95, abs=0.03) == sum(shares) / len(shares)
 
 
-@pytest.mark.slow
-@pytest.mark.training
-@pytest.mark.skipif(not PYTHON.exists(), reason="the training environment is not set up")
-def test_the_whole_pipeline_runs_without_a_gpu_and_goes_on_where_it_stopped(tmp_path):
-    first = dry_run(tmp_path, "--blocks", "1", "--seeds", "0")
-    second = dry_run(tmp_path)
-    third = dry_run(tmp_path)
-    profile = dry_run(tmp_path, "--profile", "tiny-lm/baseline")
-    itself = dry_run(tmp_path, "--same", "tiny-lm/baseline", "--blocks", "1")
+def test_the_code_is_copied_once_and_writes_the_channels(tmp_path, monkeypatch):
+    program = tmp_path / "training" / "prepare_data.py"
+    program.parent.mkdir()
+    program.write_text("import os, sys\nos.makedirs(sys.argv[1] + '/docstrings/train')\n")
+    monkeypatch.setattr(machine, "ROOT", tmp_path)
+    prepared = machine.Machine(tmp_path / "state")
+    prepared.prepare()
+    code = program.read_text()
+    program.write_text("another")
+    prepared.prepare()
 
-    assert "SIMULATED" in second
-    assert "all is measured" in first
-    assert "block=1 blocks=2 arm=baseline" in second
-    assert "block=0" not in second
-    assert "block=" not in third
-    assert "matrix multiplication" in profile
-    assert '"recorded": {' in profile
-    assert '"blocks": 1' in itself
-    record = results.read(tmp_path / "results.json")["cards"][results.SIMULATED]["tiny-lm"]
-    evidence = json.loads((tmp_path / "tiny-lm" / "evidence.json").read_text())
-    compiled = next(arm for arm in record["arms"] if arm["name"] == "compile")
-    assert record["simulated"]
-    assert 2 == compiled["blocks"]
-    assert 0 < compiled["compile_seconds_warm"] < compiled["compile_seconds_cold"]
-    assert 0 < compiled["steady"]["interval"][0] < compiled["steady"]["interval"][1]
-    assert judge(evidence).verdict.value == record["verdict"] != "invalid"
+    assert prepared.has("docstrings")
+    assert code == (prepared.training / "prepare_data.py").read_text()
