@@ -3,26 +3,39 @@
 from __future__ import annotations
 
 import json
-import subprocess
 
 import pytest
 
-from tests.training.jobs import PYTHON, TRAINING
+from tests.training.test_launch import TRAINERS
 
 pytestmark = [pytest.mark.training, pytest.mark.slow, pytest.mark.timeout(600)]
+# As observe.py, with graphs of one C++ file each (scripts/few_files.py).
+OBSERVE = """
+import json, os, pathlib, sys
+from compilegate_runtime.observing.run import main
+from torch._inductor import config
+os.environ["TORCHINDUCTOR_DEBUG_COMPILE"], config.cpp_wrapper = "1", True
+settings = json.loads(sys.argv[1])
+os.chdir(settings.pop("folder"))
+sys.argv[1] = json.dumps(settings)
+main()
+print("\\n" + json.dumps(json.loads(pathlib.Path(settings["out"]).read_text())))
+"""
 
 
-def observed(code, script, *words, **settings):
-    out = code / "seen.json"
-    asked = {"out": str(out), "steps": 6, "seconds": 60, "seed": 17, "shift": 0, "compiler": "none"}
-    command = [PYTHON, TRAINING / "observe.py", json.dumps({**asked, **settings}), script, *words]
-    ended = subprocess.run(command, cwd=code, capture_output=True, text=True, check=False)
-    assert out.exists(), ended.stderr
-    return json.loads(out.read_text())
+@pytest.fixture
+def observed(jobs, code):
+    def observed(script, *words, **settings):
+        asked = {"steps": 6, "seconds": 60, "seed": 17, "shift": 0, "compiler": "none"}
+        own = {"folder": str(code), "out": str(code / "seen.json")}
+        return jobs.run_code(OBSERVE, json.dumps({**own, **asked, **settings}), script, *words)
+
+    jobs.warm(*TRAINERS)
+    return observed
 
 
-def test_what_a_compiled_script_does_is_seen(code):
-    seen = observed(code, "accelerate_loop.py", compiler="torch_compile")
+def test_what_a_compiled_script_does_is_seen(observed):
+    seen = observed("accelerate_loop.py", compiler="torch_compile")
 
     assert len(seen["steps"]) in (6, 7), seen["ended"]  # accelerate asks for a batch ahead
     assert "torch" == seen["packages"]["torch"][0]
@@ -36,8 +49,8 @@ def test_what_a_compiled_script_does_is_seen(code):
     assert seen["compiler"]["graphs"] > 0
 
 
-def test_what_a_trainers_script_does_is_seen(code):
-    seen = observed(code, "hf_trainer.py", "--do_eval")
+def test_what_a_trainers_script_does_is_seen(observed):
+    seen = observed("hf_trainer.py", "--do_eval")
 
     assert len(seen["steps"]) in (6, 7), seen["ended"]
     assert "transformers.HfArgumentParser" == seen["parsers"][0]["reader"]
@@ -46,8 +59,12 @@ def test_what_a_trainers_script_does_is_seen(code):
     assert (16, True) == (seen["loader"]["samples"], "eval_loss" in seen["metrics"])
 
 
-def test_a_script_without_a_loader_has_a_few_seconds_to_report(code):
-    seen = observed(code, "nano.py", "--max_iters=1000000", steps=3)
+def test_a_script_without_a_loader_has_a_few_seconds_to_report(code, observed):
+    with (code / "nano.py").open("r+") as script:
+        text = script.read()
+        script.seek(0)  # seen for seconds, it waits instead of computing
+        script.write(text.replace("  loss.back", "  __import__('time').sleep(0.1)\n    loss.back"))
+    seen = observed("nano.py", "--eval_interval=5", "--max_iters=1000000", steps=3)
 
     assert 1000000 == seen["globals"]["max_iters"]
     assert "enough" == seen["ended"]["how"]
@@ -55,27 +72,27 @@ def test_a_script_without_a_loader_has_a_few_seconds_to_report(code):
     assert seen["lines"][-1][0] >= 3
 
 
-def test_a_script_without_an_optimizer_trains_by_hand(code):
+def test_a_script_without_an_optimizer_trains_by_hand(code, observed):
     (code / "own.py").write_text(
-        "import torch\nmodel = torch.nn.Linear(2, 1)\nwhile True:\n"
-        "    model(torch.ones(4, 2)).sum().backward()\n"
+        "import time, torch\nmodel = torch.nn.Linear(2, 1)\nwhile True:\n"
+        "    model(torch.ones(4, 2)).sum().backward()\n    time.sleep(0.1)\n"
     )
-    seen = observed(code, "own.py")
+    seen = observed("own.py")
 
     assert ("enough", True) == (seen["ended"]["how"], seen["calls"] > 0)
     assert len(seen["steps"]) >= 6
 
 
-def test_an_error_is_kept_with_its_place(code):
+def test_an_error_is_kept_with_its_place(code, observed):
     (code / "broken.py").write_text("import torch\nraise ValueError('no')\n")
-    ended = observed(code, "broken.py")["ended"]
+    ended = observed("broken.py")["ended"]
 
     assert ("error", "ValueError", "no", "broken.py:2", False) == (
         ended["how"], ended["error"], ended["message"], ended["at"], ended["by_compiler"],
     )  # fmt: skip
 
 
-def test_an_error_of_the_compiler_names_the_line_that_it_has_read(code):
+def test_an_error_of_the_compiler_names_the_line_that_it_has_read(code, observed):
     (code / "typed.py").write_text(
         "import numpy, torch\n"
         "class Net(torch.nn.Module):\n"
@@ -91,5 +108,5 @@ def test_an_error_of_the_compiler_names_the_line_that_it_has_read(code):
         "    optimizer.step()\n"
     )
 
-    ended = observed(code, "typed.py", compiler="torch_compile")["ended"]
+    ended = observed("typed.py", compiler="torch_compile")["ended"]
     assert ("error", "typed.py:7", True) == (ended["how"], ended["at"], ended["by_compiler"]), ended
