@@ -1,9 +1,9 @@
 """Starts jobs from one process that has imported what they import.
 
 That takes longer than a tiny job. Each job still is a process of its own: it is forked before torch
-has done anything. Run by the training environment's Python; standard library only apart from what
-it imports ahead. Each line of standard input is JSON. ``{"warm": [module, ...]}`` names modules to
-import. ``{"words": [program, argument, ...], "environment": {...}, "output": path}`` is a job; its
+has done anything but compile a layer, of which nothing is left to see. Run by the training
+environment's Python; standard library only apart from what it imports ahead. Each line of standard
+input is JSON. ``{"warm": [module, ...]}`` names modules to import. ``{"words": [program, argument, ...], "environment": {...}, "output": path}`` is a job; its
 answer is two lines, its process's id and, once it has ended, its exit status. With a ``port`` the
 job is two processes that meet there.
 """
@@ -74,6 +74,16 @@ def leave(job):
     os._exit(code)
 
 
+def compile_ahead(torch):
+    """Compile a layer: what torch makes for the first one takes a second, and serves all jobs."""
+    random_state = torch.random.get_rng_state()
+    torch.compile(torch.nn.Linear(2, 1))(torch.ones(1, 2)).sum().backward()
+    torch._dynamo.reset()
+    torch._dynamo.utils.counters.clear()
+    torch._dynamo.utils.compilation_time_metrics.clear()
+    torch.random.set_rng_state(random_state)
+
+
 def answer(number):
     """Write a line that whoever asked can read at once."""
     sys.stdout.write(f"{number}\n")
@@ -86,8 +96,11 @@ def main():
     for line in sys.stdin:
         job = json.loads(line)
         if "warm" in job:
+            before = "torch._inductor.compile_fx" in sys.modules
             for module in job["warm"]:
                 importlib.import_module(module)
+            if "torch._inductor.compile_fx" in sys.modules and not before:
+                compile_ahead(sys.modules["torch"])
             gc.freeze()  # jobs share these objects' memory
             continue
         child = os.fork()
