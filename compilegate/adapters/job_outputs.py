@@ -361,11 +361,11 @@ def read_steps(lines: Iterable[bytes], most: int = MOST_LINES) -> Steps:
 
     Raises InvalidEvidenceError where there are more than ``most``, or a key occurs twice.
     """
-    steps = Steps()
+    steps, read = Steps(), json.JSONDecoder(object_pairs_hook=once).decode
     for number, line in enumerate(lines, start=1):
         bound("all steps", number, most, unit="lines")
         try:
-            steps.add(json.loads(line, object_pairs_hook=once))
+            steps.add(read(line.decode(json.detect_encoding(line), "surrogatepass")))
         except (ValueError, TypeError, RecursionError):
             break
     return steps

@@ -61,7 +61,7 @@ class Steps:
 
     def add(self, line: object) -> None:
         """Add one line; raises TypeError or ValueError for one that is not a step."""
-        if not isinstance(line, Mapping):
+        if not isinstance(line, dict):
             raise TypeError("it is no mapping")
         seconds, number = _figure(line.get("seconds")), _figure(line.get("step"))
         count = int(_figure(line.get("steps", 1), MOST_STEPS))
@@ -107,18 +107,18 @@ class Steps:
         return curve
 
 
-def _figure(value: object, most: float = LARGEST) -> float:
+def _figure(value: Any, most: float = LARGEST) -> float:
     """A number of a step, from 0 to ``most``; raises ValueError for anything else."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= most:
+    if type(value) not in (int, float) or not 0 <= value <= most:
         raise ValueError("it is no figure of a step")
     return float(value)
 
 
-def _loss(value: object) -> float:
+def _loss(value: Any) -> float:
     """A loss, NaN where none was recorded or it is not finite; raises TypeError for no number."""
     if value is None:
         return math.nan
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    if type(value) not in (int, float):
         raise TypeError("it is no loss")
     return float(value) if abs(value) <= LARGEST else math.nan
 
