@@ -77,7 +77,7 @@ def files_beside(path: str) -> list[str]:
 def _steps_of(path: str, parts: list[str]) -> dict[str, int]:
     """Each test file of some parts with how many imports lead from it to the module."""
     target = module_name(path)
-    steps = {name: _steps(ROOT / name, target) for part in parts for name in _tests_of(part)}
+    steps = {name: _steps(ROOT / name).get(target) for part in parts for name in _tests_of(part)}
     return {name: number for name, number in steps.items() if number is not None}
 
 
@@ -92,20 +92,21 @@ def _tests_of(part: str) -> list[str]:
     return [str(file.relative_to(ROOT)) for file in sorted((ROOT / part).rglob("test_*.py"))]
 
 
-def _steps(file: Path, target: str) -> int | None:
-    """How many imports lead from a file to a module."""
+@cache
+def _steps(file: Path) -> dict[str, int]:
+    """Each module that a file comes to, by how many imports."""
+    far: dict[str, int] = {}
     seen, queue = {file}, deque([(file, 0)])
     while queue:
         at, steps = queue.popleft()
         for name in _imports(at):
-            if name == target:
-                return steps + 1
+            far.setdefault(name, steps + 1)
             found = _file(name)
             if found and found not in seen:
                 seen.add(found)
                 # What helps tests stands for them.
                 queue.append((found, steps + (not name.startswith(OF_TESTS))))
-    return None
+    return far
 
 
 @cache

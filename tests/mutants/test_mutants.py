@@ -173,7 +173,7 @@ def test_functions_that_remember_earlier_calls_are_all_there() -> None:
         gc.unfreeze()
         return [one.__name__ for one in caches() if one.__module__ == beside.__name__]
 
-    assert in_a_fork(names) == (["_tests_of", "_imports", "_file"], 0)
+    assert in_a_fork(names) == (["_tests_of", "_steps", "_imports", "_file"], 0)
 
 
 def test_tests_beside_a_module_are_the_files_of_its_part_that_import_it() -> None:
