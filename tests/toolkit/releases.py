@@ -35,4 +35,8 @@ def folder_of(release: str, scratch: Path) -> Path | None:
     for item in folder.iterdir():
         (scratch / item.name).symlink_to(item)
     (scratch / "sitecustomize.py").write_text(OLD_PYTHON)
+    # Jobs fork from a process that began without it.
+    (scratch / "bin").unlink()
+    (scratch / "bin").mkdir()
+    (scratch / "bin" / "train").write_text(OLD_PYTHON + (folder / "bin" / "train").read_text())
     return scratch

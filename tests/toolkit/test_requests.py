@@ -145,37 +145,56 @@ class Ran:
         return dict(zip(arguments[::2], arguments[1::2], strict=True))
 
 
-@pytest.fixture(scope="module", params=RELEASES)
-def ran(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[dict[str, Ran]]:
-    """Every kind of request, all at once, under one release."""
-    home = tmp_path_factory.mktemp("toolkit")
-    folder = folder_of(request.param, tmp_path_factory.mktemp("path"))
-    more = ("--toolkit", str(folder)) if folder else ()
+@pytest.fixture(scope="module")
+def toolkit(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What leads to the release that jobs run under."""
+    return tmp_path_factory.mktemp("toolkit") / "release"
+
+
+@pytest.fixture(scope="module")
+def trainer(toolkit: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Trainer]:
+    """One cloud for all releases."""
     places = Places(
-        repository=REPOSITORY, home=home,
+        repository=REPOSITORY, home=tmp_path_factory.mktemp("cloud"),
         emulator_python=REPOSITORY / ".venv-localcloud" / "bin" / "python",
         training_python=TRAINING_PYTHON,
     )  # fmt: skip
-    with LocalCloud(places=places) as cloud:
-        cloud.start(attached=True, extra_arguments=(*FAST, *more))
-        yield run_all(Trainer(cloud.client), tmp_path_factory.mktemp("source"))
-
-
-def run_all(trainer: Trainer, source: Path) -> dict[str, Ran]:
+    source = tmp_path_factory.mktemp("source")
     (source / "report.py").write_text(REPORT)
     (source / "trains.py").write_text(TRAINS)
     # They stand for packages with other tools; the toolkit asks for setup.py alone.
     (source / "pyproject.toml").write_text("[project]\nname = 'team'\nversion = '1'\n")
     (source / "setup.cfg").write_text("[metadata]\nname = team\n")
-    trainer.put(SOURCE, make_bundle(source, runtime=RUNTIME).body)
-    sagemaker = trainer.client("sagemaker")
+    with LocalCloud(places=places) as cloud:
+        cloud.start(attached=True, extra_arguments=(*FAST, "--toolkit", str(toolkit)))
+        trainer = Trainer(cloud.client)
+        trainer.put(SOURCE, make_bundle(source, runtime=RUNTIME).body)
+        yield trainer
+
+
+@pytest.fixture(scope="module", params=RELEASES)
+def ran(
+    request: pytest.FixtureRequest,
+    trainer: Trainer,
+    toolkit: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> dict[str, Ran]:
+    """Every kind of request, all at once, under one release."""
+    folder = tmp_path_factory.mktemp("path")
+    toolkit.unlink(missing_ok=True)
+    toolkit.symlink_to(folder_of(request.param, folder) or installed(folder))
     requests = {}
-    for number, (kind, make) in enumerate(KINDS.items()):
-        requests[kind] = {**make(), "TrainingJobName": f"toolkit-{number}"}
-        sagemaker.create_training_job(**requests[kind])
+    for kind, make in KINDS.items():
+        name = f"{kind}-{request.param}".replace(".", "-")
+        requests[kind] = {**make(), "TrainingJobName": name}
+        trainer.client("sagemaker").create_training_job(**requests[kind])
     return {kind: outcome(trainer, asked) for kind, asked in requests.items()}
+
+
+def installed(folder: Path) -> Path:
+    """The release of the training environment, with nothing to put on the path."""
+    (folder / "bin").symlink_to(TRAINING_PYTHON.parent)
+    return folder
 
 
 def outcome(trainer: Trainer, asked: dict[str, Any]) -> Ran:
