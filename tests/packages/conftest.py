@@ -64,7 +64,26 @@ def environment(
     uv("venv", "--quiet", "--python", python, place)
     before()
     install(place, wheels, requirement, "--constraint", constraint)
+    link_bytecode(place)
     return place / "bin" / "python"
+
+
+def packages(place: Path) -> Path:
+    return next(place.glob("lib/python3*/site-packages"))
+
+
+def link_bytecode(place: Path) -> None:
+    """What the checkout's environments have compiled of the very same files."""
+    new = packages(place)
+    for name in (".venv", ".venv-localcloud", ".venv-training"):
+        source = packages(ROOT / name)
+        for package in filter(Path.is_dir, new.iterdir()):
+            for file in (source / package.name).rglob("__pycache__/*.pyc"):
+                module = (file.parents[1] / file.name.partition(".")[0]).with_suffix(".py")
+                linked, copy = new / file.relative_to(source), new / module.relative_to(source)
+                if copy.exists() and copy.samefile(module) and not linked.exists():
+                    linked.parent.mkdir(exist_ok=True)
+                    linked.hardlink_to(file)
 
 
 def install(python: Path, wheels: Path, requirement: str, *options: str | Path) -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.packages.conftest import ROOT, environment, run, succeeded
+from tests.packages.conftest import ROOT, environment, packages, run, succeeded
 
 pytestmark = [pytest.mark.training, pytest.mark.timeout(600)]
 TRAINING = ROOT / ".venv-training"
@@ -43,10 +43,6 @@ def torch(source: Path, target: Path) -> None:
             shutil.copytree(source / name, target / name, copy_function=os.link)
         except shutil.Error:
             shutil.copytree(source / name, target / name, dirs_exist_ok=True)
-
-
-def packages(place: Path) -> Path:
-    return next(place.glob("lib/python3*/site-packages"))
 
 
 @pytest.fixture(scope="module")
