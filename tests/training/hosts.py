@@ -28,11 +28,15 @@ ADDRESSES = {"algo-1": "127.0.0.11", "algo-2": "127.0.0.12"}
 PRIVATE = ("/etc", "/opt", "/root", "/run", "/tmp", "/var/log")
 DRIVER = Path(__file__).with_name("hosts_driver.py")
 MARK = "COMPILEGATE_TEST_HOSTS"  # a variable of every process of a job
-# Its runner by MPI sleeps half a minute at a time where a host waits for another. Of torch it asks
-# the version alone, which takes seconds to import.
+LEAN = Path(__file__).with_name("lean")
+# Its runner by MPI sleeps half a minute at a time where a host waits for another. Of torch, which
+# takes seconds to import, it asks the version alone, of boto3 a region.
 TRAIN = """
 import importlib.metadata, sys, time, types
-sys.modules["torch"] = types.ModuleType("torch")
+for name in "torch", "boto3", "boto3.s3", "boto3.s3.transfer", "invoke":
+    sys.modules[name] = types.ModuleType(name)
+session = types.SimpleNamespace(region_name=None)
+sys.modules["boto3"].session = types.SimpleNamespace(Session=lambda: session)
 sys.modules["torch"].__version__ = importlib.metadata.version("torch")
 from sagemaker_training import mpi
 from sagemaker_training.cli.train import main
@@ -162,7 +166,7 @@ def environment(request: Mapping[str, Any], mark: str) -> dict[str, str]:
     """The container's variables: the image's, the platform's, the request's."""
     return {
         "PATH": f"{PYTHON.parent}:{os.environ['PATH']}",
-        "PYTHONPATH": os.environ.get("PYTHONPATH", ""),
+        "PYTHONPATH": f"{LEAN}:{os.environ.get('PYTHONPATH', '')}",
         "PYTHONUNBUFFERED": "1",  # as in AWS's PyTorch images
         "OMP_NUM_THREADS": "1",
         "SAGEMAKER_TRAINING_MODULE": "sagemaker_pytorch_container.training:main",
@@ -191,7 +195,7 @@ def write_container(
         (place / name).mkdir(parents=True)
     for name, folder in channels.items():
         shutil.copytree(folder, place / "input" / "data" / name)
-    shutil.copytree(TRAINING, place / "code", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(TRAINING, place / "code")
     # There is no GPU to count, so the number of processes is said as for MPI.
     values = {
         **request["HyperParameters"],

@@ -23,7 +23,6 @@ from tests.training.jobs import metric_patterns
 pytestmark = [pytest.mark.training, pytest.mark.slow]
 
 SCRIPTS = Path(__file__).with_name("scripts")
-DATA_PARALLEL = SCRIPTS / "together.py"
 AVERAGING = SCRIPTS / "averaging.py"  # a process takes 2 CPU seconds, not 5
 LIMIT_SECONDS = 480
 # How the others hear that a process was killed: gloo, mpirun, torchrun, the gate.
@@ -42,8 +41,8 @@ def launcher(request: Any) -> str:
     return str(request.param)
 
 
-def workload(script: Path) -> Workload:
-    own = {"script": script.name, "full_run_steps": STEPS}
+def workload() -> Workload:
+    own = {"script": AVERAGING.name, "full_run_steps": STEPS}
     return job(HF, entry_point="launch.py", hyperparameters=own)
 
 
@@ -55,32 +54,30 @@ def arm_of(launcher: str, name: str, processes: int = 1, **hyperparameters: Any)
     )  # fmt: skip
 
 
-def run(request: dict[str, Any], folder: Path, script: Path, processes: int = 1) -> HostsRun:
+def run(request: dict[str, Any], folder: Path, processes: int = 1) -> HostsRun:
     return hosts.run_hosts(
-        folder, request, {}, processes=processes, scripts=(script,), limit=LIMIT_SECONDS
+        folder, request, {}, processes=processes, scripts=(AVERAGING,), limit=LIMIT_SECONDS
     )
 
 
-def whole(
-    launcher: str, folder: Path, script: Path, processes: int = 1, **hyperparameters: Any
-) -> HostsRun:
+def whole(launcher: str, folder: Path, processes: int = 1, **hyperparameters: Any) -> HostsRun:
     """A full run of the baseline in so many processes on each host."""
     request = quality_request(
-        workload(script), arm_of(launcher, "baseline", processes, **hyperparameters),
+        workload(), arm_of(launcher, "baseline", processes, **hyperparameters),
         run="q1a17", replicate=0, seed=17, context=CONTEXT,
     )  # fmt: skip
     request["Environment"]["GIVEN"] = "a value"
-    return run(request, folder, script, processes)
+    return run(request, folder, processes)
 
 
 def gate(launcher: str, folder: Path, **by_arm: dict[str, Any]) -> HostsRun:
     """A speed job of two blocks, with each arm's own hyperparameters."""
     request = speed_request(
-        workload(AVERAGING),
+        workload(),
         [arm_of(launcher, name, **own) for name, own in by_arm.items()],
         run="s1", first_block=0, blocks=2, steps=3, context=CONTEXT,
     )  # fmt: skip
-    return run(request, folder, AVERAGING)
+    return run(request, folder)
 
 
 def ended_whole(done: HostsRun, part: str) -> None:
@@ -96,8 +93,8 @@ def metric(log: str, name: str) -> list[str]:
 
 def test_a_whole_run_leaves_one_evidence_of_all_processes(launcher: str, tmp_path: Path) -> None:
     etc = Path("/etc/environment").stat() if Path("/etc/environment").exists() else None
-    on_each, script = (1, DATA_PARALLEL) if launcher == "pytorchddp" else (2, AVERAGING)
-    done = whole(launcher, tmp_path, script, on_each)
+    on_each = 1 if launcher == "pytorchddp" else 2
+    done = whole(launcher, tmp_path, on_each)
     count = 2 * on_each
 
     assert {"algo-1": 0, "algo-2": 0} == dict(done.status), done.log
@@ -112,7 +109,7 @@ def test_a_whole_run_leaves_one_evidence_of_all_processes(launcher: str, tmp_pat
 
 
 def test_a_process_that_is_killed_fails_the_run(launcher: str, tmp_path: Path) -> None:
-    done = whole(launcher, tmp_path, AVERAGING, kill=1)
+    done = whole(launcher, tmp_path, kill=1)
 
     assert any(done.status.values()), done.log
     assert done.evidence()["finished"] is False

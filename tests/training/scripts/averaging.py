@@ -51,7 +51,7 @@ sys.stdout.write(f"process {os.environ['RANK']} has {os.environ.get('GIVEN')}\n"
 torch.manual_seed(args.seed)
 inputs = torch.randn(40, 8)
 rows = TensorDataset(inputs, (inputs.sum(1) > 0).long())
-sampler = DistributedSampler(rows, seed=args.seed, drop_last=True)
+sampler = DistributedSampler(rows, shuffle=False, drop_last=True)
 model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 2))
 optimizer = Descent(model.parameters(), lr=args.learning_rate)
 for step, (inputs, labels) in enumerate(DataLoader(rows, args.batch_size, sampler=sampler), 1):
