@@ -25,7 +25,7 @@ from compilegate_localcloud.lifecycle import LocalCloud
 from compilegate_localcloud.places import find_places
 from distributions.localcloud.tests.helpers import jobs_named
 from tests.e2e.conftest import App
-from tests.training.jobs import QUICK
+from tests.training.jobs import FEW_FILES, QUICK
 from tools.verify_aws import jobs
 from tools.verify_aws.__main__ import app as command
 from tools.verify_aws.jobs import WORKLOAD
@@ -35,7 +35,7 @@ from tools.verify_aws.temporary import stack_name
 
 pytestmark = pytest.mark.e2e
 
-POLL_SECONDS = 0.1
+POLL_SECONDS = 0.5
 SMALL_WORKLOAD = jobs.small_workload
 
 
@@ -165,7 +165,7 @@ def test_nothing_starts_without_a_bound_and_a_yes(
 def compiled_quickly(instance_type: str) -> Workload:
     """The workload of a verification, whose jobs compile as those of tests/training."""
     workload = SMALL_WORKLOAD(instance_type)
-    return replace(workload, training=replace(workload.training, environment=QUICK))
+    return replace(workload, training=replace(workload.training, environment={**QUICK, **FEW_FILES}))
 
 
 @pytest.mark.slow

@@ -66,7 +66,7 @@ def place(tmp_path: Path) -> Iterator[Place]:
     (tmp_path / "work").mkdir()
     (tmp_path / "work" / "assemblies").symlink_to(assemblies)
     shutil.copytree(JOB, tmp_path / "job")
-    (tmp_path / "workload.yaml").write_text(json.dumps(trial_document("survivor")))
+    (tmp_path / "workload.yaml").write_text(json.dumps(trial_document("survivor", speedup=0.9)))
     yield one
     one.run("local", "down")
 
@@ -94,4 +94,5 @@ def test_what_dies_leaves_no_process_and_what_was_recorded(place: Place, dies: s
         again = place.run("run", "workload.yaml", "--local")
         assert again.returncode in VERDICTS, again.stderr
         assert all(trial.ended for trial in KeptTrials(place.folder).trials)
-    assert 0 == place.run("local", "up").returncode
+    else:
+        assert 0 == place.run("local", "up").returncode
