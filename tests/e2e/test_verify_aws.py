@@ -164,8 +164,8 @@ def test_nothing_starts_without_a_bound_and_a_yes(
 
 def compiled_quickly(instance_type: str) -> Workload:
     """The workload of a verification, whose jobs compile as those of tests/training."""
-    workload = SMALL_WORKLOAD(instance_type)
-    return replace(workload, training=replace(workload.training, environment={**QUICK, **FEW_FILES}))
+    workload, environment = SMALL_WORKLOAD(instance_type), {**QUICK, **FEW_FILES}
+    return replace(workload, training=replace(workload.training, environment=environment))
 
 
 @pytest.mark.slow

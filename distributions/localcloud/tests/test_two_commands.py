@@ -99,29 +99,26 @@ def let_end(command):
     return said
 
 
-@pytest.mark.parametrize(
-    ("first", "how"),
-    [(0, subprocess.Popen.kill), (1, let_end)],
-    ids=["starter is killed", "joiner ends"],
-)
-def test_the_last_of_two_commands_ends_the_cloud(tmp_path, commands, first, how):
-    cloud = LocalCloud(places=make_places(tmp_path))
-    how(commands[first])
-    commands[first].wait()
+def test_the_last_of_two_commands_ends_the_cloud(tmp_path, commands):
+    cloud, (starter, joiner) = LocalCloud(places=make_places(tmp_path)), commands
+    starter.kill()
+    starter.wait()
     time.sleep(2)  # in which an emulator that nobody uses notices it
 
     assert cloud.state() is not None
-    assert "" == let_end(commands[1 - first])
+    assert "" == let_end(joiner)
     assert cloud.state() is None
     assert not cloud.places.work.exists()
 
 
-def test_cloud_whose_users_were_all_killed_ends(tmp_path, commands):
-    cloud = LocalCloud(places=make_places(tmp_path))
+def test_cloud_whose_last_user_is_killed_ends(tmp_path, commands):
+    cloud, (starter, joiner) = LocalCloud(places=make_places(tmp_path)), commands
     run = cloud.state().run_id
-    for command in commands:
-        command.kill()
+    assert "" == let_end(joiner)
+    time.sleep(2)
 
+    assert run == cloud.state().run_id
+    starter.kill()
     assert wait_for_none(run) == []
     assert cloud.state() is None
 
