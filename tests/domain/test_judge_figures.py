@@ -101,8 +101,8 @@ FIGURES: dict[ModuleType, dict[str, object]] = {
     outlook: {"LONGEST_HISTORY": 60, "MOST_RUNS": 100_000},
     probation: {"LEAST_REFERENCE": 3, "CRASHES": 2},
     quality: {
-        "WORSE_LEVEL": 0.007, "BEYOND_DOUBT": 0.0005, "DOUBT_DF": 3, "FUTILE": 0.15,
-        "ENOUGH_HISTORY": 5, "COPIED": 1e-12, "REPEATED_SHARE": 0.5,
+        "WORSE_LEVEL": 0.007, "BEYOND_DOUBT": 0.0005, "CONTRADICTED": 0.01, "DOUBT_DF": 3,
+        "FUTILE": 0.15, "ENOUGH_HISTORY": 5, "COPIED": 1e-12, "REPEATED_SHARE": 0.5,
     },
     run_work: {
         "SAME_WORK": 0.02, "LEAST_NEAR": 0.9, "SAME_TOKENS": 0.1, "UNTIMED_SECONDS": 180.0,

@@ -7,9 +7,12 @@ from typing import Any
 
 import pytest
 
+from compilegate.domain.judging import outlook
+from compilegate.domain.judging.design import LIKELY
 from compilegate.domain.judging.evidence import Arm, Evidence
 from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.judging.outlook import proof_outlook, runs_that_pay
+from compilegate.domain.judging.quality import design_of
 from tests.report import samples
 
 
@@ -30,12 +33,13 @@ OUTLOOKS: list[tuple[str, float | None, float | None, tuple[Any, ...]]] = [
     ("shadow", 0.015, 728, (None, None, None, None, None, None)),
     ("shadow", 0.02, 728, (0.0230, 0.0174, None, None, None, None)),  # a fair chance already
     ("shadow", 0.02497, 728, (0.02873, 0.0174, 18, 18, None, 7)),  # one past run more
-    ("shadow", 0.025, 728, (0.0288, 0.0174, 18, 18, None, 8)),
+    ("shadow", 0.025, 36, (0.0288, 0.0174, 18, 18, None, 8)),
     ("shadow", 0.025, None, (0.0288, 0.0174, 18, 18, None, 8)),
     ("shadow", 0.02568, 728, (0.02955, 0.0174, 18, 18, None, 60)),
     ("shadow", 0.025685, 728, (0.02955, 0.0174, 18, 18, None, None)),  # 61 past runs
     ("shadow", None, 728, (0.0327, 0.0174, 18, 18, None, None)),
     ("shadow", 0.05, 728, (0.0575, 0.0174, None, None, None, None)),  # beyond what extra runs prove
+    ("hybrid", 0.0615, 50, (0.05024, 0.02448, 36, 36, 72, 15)),
     ("hybrid", 0.05, 20, (0.0701, 0.01427, 18, 18, 36, None)),
     ("hybrid", 0.06, 728, (0.0400, 0.0300, None, None, None, None)),
     ("hybrid", 0.08, 728, (0.0534, 0.0300, 54, 54, None, None)),
@@ -63,6 +67,15 @@ def test_a_default_is_asked_for_by_one_more_since_a_default_asks_for_fewer_extra
     now = proof_outlook(evidence, candidate, 0.035)
 
     assert (37, 36, 12) == (now.runs, now.proof_runs, now.most_runs)
+    provable = 0.02 / design_of(evidence, candidate).best_margin(LIKELY)
+    assert None is proof_outlook(evidence, candidate, provable).smaller_spread
+
+
+def test_fewer_runs_than_the_policy_allows_are_no_advice():
+    """Two runs would be enough for a chance of a fifth where one in four proofs may be wrong."""
+    evidence, candidate = trial(quality_runs="hybrid", alpha=0.25)
+
+    assert None is proof_outlook(evidence, candidate, 1.0).runs
 
 
 def test_nothing_is_known_without_a_spread_or_without_two_runs():
@@ -80,7 +93,7 @@ LAST = 1 / (1 - 2 / (0.8 * (99_999.5 - 1) + 1))
 
 @pytest.mark.parametrize(
     ("left", "speedup", "needed"),
-    [(2, None, 14), (13, None, 14), (14, None, None), (2, 1.3, 11), (2, 1.01, 253),
+    [(2, None, 14), (13.5, None, 14), (14, None, None), (2, 1.3, 11), (2, 1.01, 253),
      (2, 1.00001, None), (200_000, 1.3, None), (2, LAST, 100_000), (99_999, LAST, 100_000),
      (100_000, LAST, None)],
 )  # fmt: skip
@@ -93,3 +106,12 @@ def test_the_runs_from_which_on_a_trial_or_its_proof_pays(left, speedup, needed)
     unmeasured = replace(evidence, arms=(replace(evidence.baseline, full_run_steps=None), unknown))
     least = runs_that_pay(with_runs_left(unmeasured, left), unknown, None)
     assert (4 if left == 2 else None) == least
+
+
+def test_a_proof_may_use_what_its_candidate_may_and_a_trial_what_any_may(monkeypatch):
+    asked: list[Arm | None] = []
+    monkeypatch.setattr(outlook, "design_of", lambda _, one: asked.append(one))
+    evidence, candidate = trial()
+
+    assert runs_that_pay(evidence, candidate, None) is runs_that_pay(evidence, candidate, 1.3)
+    assert [None, None, candidate, candidate] == asked

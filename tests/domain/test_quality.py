@@ -21,6 +21,7 @@ from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.judging.identity import Identity
 from compilegate.domain.judging.quality import (
     WORSE_LEVEL,
+    MetricFinding,
     QualityFinding,
     QualityOutcome,
     chance_of_passing,
@@ -93,6 +94,10 @@ GATES: dict[str, tuple[tuple[Any, ...], QualityOutcome]] = {
     "the last look without a proof": (pair(12, 0.5, 0.5, 1.0), QualityOutcome.INCONCLUSIVE),
     "a look whose runs gave one metric, and a later one that did not": (
         ([0.5, 0.5], [0.5, 0.5, 0.505]), QualityOutcome.INCONCLUSIVE),
+    "large metrics that agree to their last digits, and a later one of another size": (
+        ([1e6, 1e6 + 1e-7, 0.0], [1e6], (1.0, 1.0)), QualityOutcome.INCONCLUSIVE),
+    "metrics that differ by a little more than copies do": (
+        ([1e-12, 0.0, -1e-12], [0.0, 0.0], (), 1.0), HELD),
     "two calm arms": (pair(3, 0, 0.1), HELD),
     "a candidate less stable than the baseline": (pair(3, 0, 1.0, 0.1), MORE),
     **{
@@ -146,12 +151,9 @@ def test_several_metrics_share_the_chance_of_a_false_loss(metrics, outcome):
 
 def test_a_small_loss_is_none_however_strictly_a_promotion_is_proven():
     assert WORSE != gate(*pair(5, 0.4, 0.1), error=1e-6).outcome
-
-
-def test_large_metrics_that_agree_to_their_last_digits_are_copied():
-    copied = [1e6, 1e6 + 1e-7, 1e6 - 1e-7]
-
-    assert QualityOutcome.INCONCLUSIVE == gate(copied, copied).outcome
+    # Of half a margin, at 0.0007 of the 0.00105 that the look at 3 may spend.
+    half = [-1.15625, -1.0, -0.84375], [-0.15625, 0.0, 0.15625]
+    assert WORSE == gate(*half, margin=2.0, error=1e-6).outcome
 
 
 def test_a_finding_says_what_its_runs_would_prove_and_how_many_it_takes():
@@ -180,6 +182,13 @@ def test_the_chance_of_passing_is_that_of_the_last_look_at_todays_trend(ours, th
     bar = stats.t.isf(spent(12, 12, 0.05), 9 + 2 * (12 - ours))
     expected = stats.norm.cdf((trend + MARGIN) / error - bar)
     assert pytest.approx(expected) == chance_of_passing(compared, MARGIN, design)
+
+
+@pytest.mark.parametrize(("chance", "given_up"), [(0.15, False), (0.149, True)])
+def test_a_candidate_is_given_up_below_a_chance_of_15_percent(monkeypatch, chance, given_up):
+    monkeypatch.setattr(quality, "chance_of_passing", lambda *_: chance)
+
+    assert given_up is (gate(*pair(5, 0, 1.0)).outcome is QualityOutcome.INCONCLUSIVE)
 
 
 def full_runs(**changes: list[dict[str, Any]]) -> tuple[Arm, Evidence]:
@@ -311,8 +320,10 @@ def test_the_same_models_prove_what_the_gate_leaves_open(
     candidate, evidence = full_runs()
     seen = judge_quality_of(candidate, evidence, DESIGN)
     shown = quality_figures(seen, evidence, candidate, None)
+    beside = replace(shown, equivalence=None, identical=None, outcome=seen.outcome)
 
     assert same == seen.identity
+    assert beside == MetricFinding(evidence, candidate, seen).figures
     if held:
         assert (HELD, None, None, False) == (
             seen.outcome, seen.look, seen.level, seen.lacks_baseline_only,
@@ -331,12 +342,13 @@ def test_figures_carry_what_a_proof_takes(monkeypatch):
     monkeypatch.setattr(quality, "equivalence_figures", lambda *_: "examined")
     candidate, evidence = full_runs()
     finding = QualityFinding(MORE, "why", COMPARED, 3, None, 0.7, 9)
-    shown = quality_figures(finding, evidence, candidate, None)
+    shown = quality_figures(finding, evidence, candidate, "evaluated")
 
     other = replace(finding, identity=Identity(models=2, unequal=1))
     assert -0.001 == quality_figures(other, evidence, candidate, None).estimate
     assert (0.7, 9, None) == (shown.provable_margin, shown.runs_needed, shown.confidence)
-    assert "examined" == shown.equivalence
+    assert ("examined", "evaluated") == (shown.equivalence, shown.evaluation)
+    assert None is MetricFinding(evidence, candidate, finding).figures.equivalence
     none_left = replace(evidence, runs_remaining=0.0)
     assert None is quality_figures(finding, none_left, candidate, None).equivalence
 
@@ -376,6 +388,8 @@ def test_history_alone_refuses_what_no_number_of_runs_would_prove():
     assert underpowered(Samples((), (), history), margin, Design(8, 12, 0.05)) is None
     assert underpowered(Samples((), (), history[:5]), 1e-6, Design(5, 12, 0.05)) is not None
     assert QualityOutcome.UNDERPOWERED == gate([0.9], [0.9], tuple(history), 0.005).outcome
+    even = [1.0, -1.0] * 4 + [0.0]  # a spread of exactly 1
+    assert underpowered(Samples((), (), even), 1e-6, Design(9, 12, 0.05)) is not None
     # A short one refuses nothing, nor does one without a spread.
     assert underpowered(Samples((), (), [0.9] * 8), 1e-6, Design(8, 12, 0.05)) is None
     assert underpowered(Samples((), (), history[:4]), 1e-6, Design(4, 12, 0.05)) is None

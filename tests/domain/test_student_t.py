@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -59,6 +60,31 @@ def test_an_impossible_probability_is_an_error(p):
 
 def test_the_middle_of_the_distribution_is_zero():
     assert pytest.approx(0.0, abs=1e-13) == student.quantile(0.5, 3)
+
+
+def counted(monkeypatch: pytest.MonkeyPatch, name: str) -> list[Any]:
+    """The calls of that function, as they are made."""
+    calls, made = list[Any](), getattr(student, name)
+    monkeypatch.setattr(student, name, lambda *args: calls.append(args) or made(*args))
+    return calls
+
+
+# A quantile in (0, 1] is halved 47 times, for 2^-47 is below 1e-14; one in (2, 4], beside 3.08
+# and with three tries to get there, 46 times, for 2^-45 is below 3.08e-14.
+@pytest.mark.parametrize(("p", "tries"), [(0.5, 1 + 47), (0.9, 3 + 46)])
+def test_a_quantile_costs_as_many_tries_as_it_has_digits(monkeypatch, p, tries):
+    calls = counted(monkeypatch, "upper_tail")
+    student.quantile.__wrapped__(p, 1)
+
+    assert tries == len(calls)
+
+
+@pytest.mark.parametrize(("t", "df"), [(0.1, 1), (2.0, 5), (1.0, 500)])
+def test_a_tail_takes_few_terms_of_its_fraction(monkeypatch, t, df):
+    calls = counted(monkeypatch, "_away_from_zero")
+    student.upper_tail(t, df)
+
+    assert len(calls) < 50
 
 
 @pytest.mark.parametrize("values", [[1.0, 2.0], [1.0, 2.0, 4.0, 9.0]])

@@ -375,15 +375,6 @@ def test_runs_of_one_seed_start_alike_only_where_they_had_the_same_data(canary):
     assert {"unequal_initial_loss"} == codes(judge(canary))
 
 
-@pytest.mark.parametrize(("asked", "reported"), [("canary", False), ("hybrid", True)])
-def test_a_mode_that_policy_did_not_ask_for_is_reported(canary, asked, *, reported):
-    for why, end in (("not registered", ": not registered"), (None, " ran its own full runs")):
-        canary["plan"] = {"asked_quality_runs": asked, "runs_as_shadow_because": why}
-        messages = [r.message for r in judge(canary).reasons if r.code == "runs_as_shadow"]
-
-        assert [reported] * reported == [message.endswith(end) for message in messages]
-
-
 def test_copies_of_one_production_run_are_invalid():
     doc = watch(probation_document())
     arm(doc)["runs"] += [copy.deepcopy(runs(doc, stage="probation")[0]) for _ in range(12)]
