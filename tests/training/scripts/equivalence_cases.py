@@ -42,7 +42,7 @@ def batch(size=12):
     return [torch.randn(size, 16), torch.randint(0, 8, (size,))]
 
 
-def changed(target, change, where=lambda graph, inputs: True):
+def changed(target, change, where=lambda graph, inputs: True, runs="aot_eager"):
     """A backend that changes the calls of a function in the graphs for which ``where`` holds."""
 
     def backend(module, inputs):
@@ -50,9 +50,12 @@ def changed(target, change, where=lambda graph, inputs: True):
             if node.target is target:
                 change(node)
         module.recompile()
-        return torch._dynamo.lookup_backend("aot_eager")(module, inputs)
+        return torch._dynamo.lookup_backend(runs)(module, inputs)
 
     return backend
+
+
+planted = functools.partial(changed, runs="eager")  # half the time: each case compiles often
 
 
 def detached(node):
@@ -83,13 +86,13 @@ FUSED = torch._C._nn
 BACKENDS = {
     "none": "aot_eager",
     "cut": changed(FUSED.gelu, detached),
-    "gelu": changed(FUSED.gelu, keyword("approximate", "tanh")),
-    "epsilon": changed(functional.layer_norm, argument(4, 1e-3)),
-    "momentum": changed(functional.batch_norm, argument(6, 0.11)),
-    "mean": changed(functional.cross_entropy, keyword("reduction", "sum")),
-    "last": changed(FUSED.gelu, keyword("approximate", "tanh"), of_rows(5)),
-    "other": changed(FUSED.gelu, keyword("approximate", "tanh"), of_rows(9)),
-    "evaluation": changed(
+    "gelu": planted(FUSED.gelu, keyword("approximate", "tanh")),
+    "epsilon": planted(functional.layer_norm, argument(4, 1e-3)),
+    "momentum": planted(functional.batch_norm, argument(6, 0.11)),
+    "mean": planted(functional.cross_entropy, keyword("reduction", "sum")),
+    "last": planted(FUSED.gelu, keyword("approximate", "tanh"), of_rows(5)),
+    "other": planted(FUSED.gelu, keyword("approximate", "tanh"), of_rows(9)),
+    "evaluation": planted(
         functional.batch_norm, argument(7, 1e-3), lambda *which: not training(*which)
     ),
 }
