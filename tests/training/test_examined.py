@@ -109,7 +109,7 @@ def test_a_familys_run_is_examined_as_it_compiles(jobs):
         "layers": 2, "precision": "bf16", "compile_regions": "auto", "compile_optimizer": "true",
         "batch_size": 8, "micro_batches": 8,
     }  # fmt: skip
-    done = jobs.run("causal_lm.py", FIRST, **{**LANGUAGE_MODEL, **SEGMENT, **how})
+    done = jobs.run_in_few_files("causal_lm.py", FIRST, **{**LANGUAGE_MODEL, **SEGMENT, **how})
 
     of_both = {"gradients", "accumulation"}  # no step changes a buffer
     for arithmetic, expected in {"own": {*of_both, "optimizer"}, "single": of_both}.items():
