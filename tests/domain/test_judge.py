@@ -86,16 +86,18 @@ def test_of_a_layers_two_speeds_the_graver_decides_and_comes_first(put, outcomes
 def test_candidates_are_taken_by_what_they_save_and_blocks_asked_of_those_before_a_proof(put):
     speeds = {
         "compile": (MORE_BLOCKS, 1.1), "first": (MORE_BLOCKS, 1.6), "slow": (TOO_SLOW, 1.5),
-        "open": (MORE_BLOCKS, 1.4), "proven": (PASSED, 1.3), "crashed": (SpeedOutcome.CRASHED, 0.0),
+        "open": (MORE_BLOCKS, 1.4), "proven": (PASSED, 1.3), "broken": (SpeedOutcome.CRASHED, 0.0),
+        "quick": (SpeedOutcome.CRASHED, 1.7),
     }  # fmt: skip
     put(judge_speed=lambda one, _: speed(*speeds[one.name]))
     evidence = trial(*list(speeds)[1:])
     finding = judge_trial(evidence)
 
-    assert ("first", ["speed_needs_blocks"]) == (finding.lead.arm.name, codes(finding))
+    said = ["speed_needs_blocks", "candidate_crashed"]
+    assert ("first", said) == (finding.lead.arm.name, codes(finding))
     assert ("baseline", "first", "open") == finding.next.arms
     speeds = {name: (TOO_SLOW, speedup * 0.6) for name, (_, speedup) in speeds.items()}
-    order = ["first", "slow", "open", "proven", "compile", "crashed"]
+    order = ["quick", "first", "slow", "open", "proven", "compile", "broken"]
     assert order == [one.arm.name for one in judge_trial(evidence).findings]
 
 

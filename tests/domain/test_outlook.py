@@ -67,8 +67,11 @@ def test_a_default_is_asked_for_by_one_more_since_a_default_asks_for_fewer_extra
     now = proof_outlook(evidence, candidate, 0.035)
 
     assert (37, 36, 12) == (now.runs, now.proof_runs, now.most_runs)
-    provable = 0.02 / design_of(evidence, candidate).best_margin(LIKELY)
-    assert None is proof_outlook(evidence, candidate, provable).smaller_spread
+    # A spread that the margin just bears, a power of two so that nothing is rounded.
+    margin = 0.25 * design_of(evidence, candidate).best_margin(LIKELY)
+    even = replace(evidence, quality=replace(evidence.quality, margin=margin))
+    seen = proof_outlook(even, candidate, 0.25)
+    assert (None, None) == (seen.wider_margin, seen.smaller_spread)
 
 
 def test_fewer_runs_than_the_policy_allows_are_no_advice():

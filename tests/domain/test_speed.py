@@ -27,7 +27,6 @@ from compilegate.domain.judging.speed import (
 )
 from compilegate.domain.workload.model import Policy
 from tests.domain.evidence_builder import (
-    add_candidate,
     among,
     arm,
     codes,
@@ -173,16 +172,6 @@ def test_a_baseline_that_fails_in_a_block_proves_nothing():
 
     assert (Verdict.INCONCLUSIVE, {"baseline_failed"}) == (judge(doc).verdict, codes(judge(doc)))
     assert "the baseline failed in a speed block" in words(judge(doc))
-
-
-def test_the_candidate_that_goes_on_comes_first_and_those_that_save_less_are_left_out():
-    doc = with_block_speedups(UNSETTLED[:2])
-    add_candidate(doc, "quick", speedup=1.9)
-    add_candidate(doc, "slow", speedup=0.8)
-    runs(doc, "quick", "speed")[-1].update(finished=False, step_seconds=[])
-    said = [(reason.code, reason.arm) for reason in judge(doc).reasons]
-
-    assert [("speed_needs_blocks", "compile"), ("candidate_crashed", "quick")] == said
 
 
 def test_copied_blocks_prove_nothing():
