@@ -6,7 +6,7 @@ import pytest
 
 from benchmarks.decision import calibrate as calibration
 from benchmarks.decision.calibrate import LEVELS, scenarios
-from benchmarks.decision.gate import achieved, pass_levels
+from benchmarks.decision.gate import Array, Sample, achieved, pass_levels, shares, statistic
 from compilegate.domain.judging.comparison import Samples
 from compilegate.domain.judging.design import CALIBRATED, SCHEDULE, Design, looks
 from compilegate.domain.judging.quality import QualityOutcome, judge_quality
@@ -14,30 +14,41 @@ from compilegate.domain.judging.quality import QualityOutcome, judge_quality
 TABLE = json.loads(Path(calibration.__file__).with_name("calibration.json").read_text())
 
 
+def passes(x: Array, base: Array, past: Array) -> list[bool]:
+    """Whether each trial passes at some look by the vectorised gate."""
+    levels = np.ones((len(x), len(looks(12))))
+    for look, n in enumerate(looks(12)):
+        samples = [Sample.of(runs) for runs in (x[:, :n], base[:, :n], past)]
+        if compared := statistic(*samples):
+            levels[:, look] = compared.level
+    return (levels <= CALIBRATED[12] * 0.05 * shares(12)).any(axis=1).tolist()
+
+
 @pytest.mark.parametrize("history", [0, 5])
 def test_the_judge_called_after_every_run_passes_as_often_as_the_vectorised_gate(history):
     """Nothing else ends these trials: the candidates are as likely to pass at any look."""
-    rng, paths, held = np.random.default_rng(4), 1500, 0
-    design = Design(history, 12, 0.05)
-    for _ in range(paths):
-        x, base = rng.standard_normal((2, 12))
-        past = (rng.standard_normal(history) - 0.5).tolist()
-        turns = range(1, 13)
-        held += any(
+    rng, paths, judged = np.random.default_rng(4), 20_000, 250
+    drawn = [rng.standard_normal((paths, runs)) for runs in (12, 12, history)]
+    passed = passes(*drawn)
+    assert 5 < sum(passed[:judged])
+    for expected, x, base, past in zip(passed[:judged], *drawn, strict=False):
+        assert expected == any(
             judge_quality(
-                Samples((x[:n] - 1e6).tolist(), base[:beside].tolist(), past), 1e6, design
+                Samples((x[:ours] - 1e6).tolist(), base[:theirs].tolist(), (past - 0.5).tolist()),
+                1e6,
+                Design(history, 12, 0.05),
             ).outcome
             is QualityOutcome.HELD
-            for n in turns
-            for beside in (n - 1, n)
-            if beside
+            for theirs in range(1, 13)  # the baseline first
+            for ours in (theirs - 1, theirs)
+            if ours
         )
     levels = pass_levels(
         np.random.default_rng(5), 100_000, design="as many baseline runs", history=history
     )
     expected = achieved(levels, 12, 0.05, CALIBRATED[12])
 
-    assert pytest.approx(expected, abs=3 * (0.05 * 0.95 / paths) ** 0.5) == held / paths
+    assert pytest.approx(expected, abs=3 * (0.05 * 0.95 / paths) ** 0.5) == sum(passed) / paths
 
 
 @pytest.mark.slow
