@@ -1,14 +1,12 @@
-"""The tutorial's commands exist and went as the page says; its script trains."""
+"""The tutorial's commands exist and went as the page says. tests/training trains its script."""
 
 from __future__ import annotations
 
 import json
 import re
 import shlex
-import subprocess
 from typing import Any
 
-import pytest
 import typer
 
 from compilegate.cli.main import app
@@ -50,16 +48,3 @@ def test_the_recorded_run_went_as_the_page_says():
     unsuccessful = {one["command"]: one["exit_code"] for one in done if one["exit_code"]}
     assert {"compilegate check forecast.yaml": 11} == unsuccessful  # to measure
     assert "Your run of 28.8 s on this machine" in " ".join(done[0]["output"].split())
-
-
-@pytest.mark.training
-def test_the_script_trains(tmp_path):
-    script = tmp_path / "forecast.py"
-    script.write_text(next(text for kind, text in parts(PAGE.read_text()) if kind == "python"))
-    python = str(PAGE.parents[1] / ".venv-training" / "bin" / "python")
-
-    ended = subprocess.run(
-        [python, str(script), "--steps", "3"], capture_output=True, text=True, check=True
-    )
-
-    assert re.fullmatch(r"eval_loss: \d\.\d+\n", ended.stdout)
