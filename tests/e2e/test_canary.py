@@ -27,7 +27,7 @@ def wait_for_round(production, trial, seconds=120.0):
         states = trial.app.client("stepfunctions")
         if states.describe_execution(executionArn=trial.execution)["status"] != "RUNNING":
             return False
-        time.sleep(0.1)
+        time.sleep(0.4)
     raise AssertionError(f"the trial neither waits nor ends: {trial.jobs()}")
 
 

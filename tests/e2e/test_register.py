@@ -50,7 +50,7 @@ def cloud_of(app: App) -> Cloud:
         ),
     )  # fmt: skip
     logs = JobLogs(app.client("logs"))
-    return Cloud(services, nobody, logs, 0.1, starts)
+    return Cloud(services, nobody, logs, 0.4, starts)
 
 
 def test_a_schedule_of_a_registered_workload_trains_it(app: App, tmp_path: Path) -> None:

@@ -72,7 +72,7 @@ def stopped_when(trainer, request, condition):
     """The stopped job's description and evidence."""
     name, deadline = started(trainer, request, 0), time.monotonic() + 120
     while not condition(name) and time.monotonic() < deadline:
-        time.sleep(0.05)
+        time.sleep(0.2)
     trainer.client("sagemaker").stop_training_job(TrainingJobName=name)
     return trainer.wait(name), evidence(trainer, request, name)
 

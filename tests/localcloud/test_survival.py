@@ -16,7 +16,7 @@ import pytest
 
 from compilegate.adapters.kept_trials import KeptTrials
 from compilegate_localcloud.connection import read_state
-from compilegate_localcloud.places import REPOSITORY
+from compilegate_localcloud.places import REPOSITORY, TRAINING_PYTHON_VARIABLE
 from distributions.localcloud.tests.helpers import eventually, wait_for_none
 from tests.e2e.conftest import JOB, trial_document
 
@@ -37,6 +37,10 @@ from compilegate.cli.main import main
 sys.argv[:2] = ["compilegate"]
 main()
 """
+# Its jobs need no PyTorch, which the process that they are forked from would import.
+ENVIRONMENT = {
+    **os.environ, "PYTHONPATH": str(REPOSITORY), TRAINING_PYTHON_VARIABLE: sys.executable,
+}  # fmt: skip
 VERDICTS = (0, 10, 11, 13)  # exit codes of a trial that has ended
 
 
@@ -52,9 +56,8 @@ class Place:
 
     def run(self, *words: str) -> subprocess.CompletedProcess[str]:
         """Run ``compilegate WORDS`` to its end."""
-        environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
         return subprocess.run(
-            self.command(*words), cwd=self.folder, env=environment, capture_output=True, text=True,
+            self.command(*words), cwd=self.folder, env=ENVIRONMENT, capture_output=True, text=True,
             check=False,
         )  # fmt: skip
 
@@ -75,8 +78,7 @@ def place(tmp_path: Path) -> Iterator[Place]:
 def test_what_dies_leaves_no_process_and_what_was_recorded(place: Place, dies: str) -> None:
     process = subprocess.Popen(
         place.command("run", "workload.yaml", "--local"), cwd=place.folder, text=True,
-        env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
     )  # fmt: skip
     local = place.folder / "work" / "local"
     eventually(lambda: list(local.glob("work/jobs/*")), 300, "no job trains")

@@ -85,6 +85,16 @@ REPLACEMENTS = (
         "logs are kept as files after the emulator has ended",
         "an option that mirrors log groups into a folder",
     ),
+    *(
+        Replacement(
+            f"ministack.services.dynamodb.{reader}", signature,
+            "a query reads its expressions anew for every item",
+            "expressions that are read once",
+        )
+        for reader, signature in (
+            ("_tokenize", "(expr)"), ("_condition_syntax_error", "(expr, slot)"),
+        )
+    ),
     Replacement(
         "ministack.services.scheduler._tick_schedules", "()",
         "ministack's sweep knows UTC only, leaves `<aws.scheduler.scheduled-time>` in the target's "

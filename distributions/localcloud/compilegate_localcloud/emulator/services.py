@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import copy
 import datetime
+import functools
 import hashlib
 import hmac
 import os
@@ -34,6 +35,9 @@ _SESSION_NAME_MAX = 64  # limit of RoleSessionName in the model of AWS STS
 _INIT_FAILED = "Worker init failed: "
 _ERROR_LINE = re.compile(r"([A-Za-z_][\w.]*)(:|$)")
 _APPEND = "ministack.services.cloudwatch_logs._append_log_events"
+# Functions that read a DynamoDB expression, which ministack does for every item of a query.
+_EXPRESSIONS = "ministack.services.dynamodb"
+_KEPT_EXPRESSIONS = 1024
 _UNSAFE = re.compile(r"[^A-Za-z0-9_.-]+")
 Properties = dict[str, Any]
 
@@ -44,6 +48,7 @@ def install(log_folder: Path) -> None:
     _correct_lambda()
     _mirror_logs(log_folder)
     _add_resource_types()
+    _read_expressions_once()
 
 
 def _hide_secrets_of_roles() -> None:
@@ -180,3 +185,11 @@ def _update_budget(
 
 def _delete_budget(physical_id: str, _properties: Properties) -> None:
     budgets._delete_budget({"BudgetName": physical_id})
+
+
+def _read_expressions_once() -> None:
+    target = f"{_EXPRESSIONS}._condition_syntax_error"
+    replace(target, functools.lru_cache(_KEPT_EXPRESSIONS)(upstream(target)))
+    target = f"{_EXPRESSIONS}._tokenize"
+    tokenize = functools.lru_cache(_KEPT_EXPRESSIONS)(upstream(target))
+    replace(target, lambda expr: list(tokenize(expr)))
