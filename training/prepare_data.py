@@ -14,6 +14,7 @@ Both need scikit-learn, so run this with the training environment's Python.
 import ast
 import csv
 import hashlib
+import importlib.util
 import io
 import json
 import os
@@ -118,17 +119,17 @@ def fraction(name):
 
 def write_table(folder):
     """Write the biopsies as CSV channels, label first, no header, as XGBoost reads them."""
-    try:
-        from sklearn.datasets import load_breast_cancer  # noqa: PLC0415 — text needs no such package
-    except ImportError:
+    carried = datasets()
+    if not carried:
         print("scikit-learn is not installed: no table written", file=sys.stderr)
         return
-    measurements, labels = load_breast_cancer(return_X_y=True)
+    with (carried / "data" / "breast_cancer.csv").open(newline="") as file:
+        _, *cases = csv.reader(file)
     for channel in ("train", "validation"):
         path = folder / channel / "biopsies.csv"
         chosen = [
-            [int(label), *row.tolist()]
-            for index, (label, row) in enumerate(zip(labels, measurements, strict=True))
+            [int(label), *map(float, measurements)]
+            for index, (*measurements, label) in enumerate(cases)
             if (fraction(str(index)) < TABLE_VALIDATION_SHARE) == (channel == "validation")
         ]
         text = io.StringIO(newline="")
@@ -139,22 +140,24 @@ def write_table(folder):
 
 def write_pictures(folder):
     """Cut the photographs into overlapping pieces, a folder for each as image folders have."""
+    carried = datasets()
     try:
         from PIL import Image  # noqa: PLC0415 — text needs no such package
-        from sklearn.datasets import load_sample_images  # noqa: PLC0415 — as above
     except ImportError:
+        carried = None
+    if not carried:
         print("scikit-learn or Pillow is not installed: no pictures written", file=sys.stderr)
         return
-    photographs = load_sample_images()
-    for name, photograph in zip(photographs.filenames, photographs.images, strict=True):
-        border = int(photograph.shape[1] * (1 - PICTURE_VALIDATION_SHARE))
-        parts = {"train": photograph[:, :border], "validation": photograph[:, border:]}
-        for channel, part in parts.items():
-            path = folder / channel / Path(name).stem
-            made = list(pieces(part))
+    for file in sorted((carried / "images").glob("*.jpg")):
+        photograph = Image.open(file)
+        border = int(photograph.width * (1 - PICTURE_VALIDATION_SHARE))
+        parts = {"train": (0, border), "validation": (border, photograph.width)}
+        for channel, (left, right) in parts.items():
+            path = folder / channel / file.stem
+            made = list(pieces(photograph.crop((left, 0, right, photograph.height))))
             for number, piece in enumerate(made):
                 picture = io.BytesIO()
-                Image.fromarray(piece).save(picture, format="PNG")
+                piece.save(picture, format="PNG", compress_level=1)
                 put(path / f"{number:04d}.png", picture.getvalue(), folder)
             print(f"{path}: {len(made)} pictures")
 
@@ -162,9 +165,15 @@ def write_pictures(folder):
 def pieces(photograph):
     """Yield every piece of each shape, a stride apart."""
     for height, width in PIECE_SHAPES:
-        for top in range(0, photograph.shape[0] - height + 1, PIECE_STRIDE):
-            for left in range(0, photograph.shape[1] - width + 1, PIECE_STRIDE):
-                yield photograph[top : top + height, left : left + width]
+        for top in range(0, photograph.height - height + 1, PIECE_STRIDE):
+            for left in range(0, photograph.width - width + 1, PIECE_STRIDE):
+                yield photograph.crop((left, top, left + width, top + height))
+
+
+def datasets():
+    """The folder of what scikit-learn carries, None without it; its import would take seconds."""
+    spec = importlib.util.find_spec("sklearn")
+    return Path(spec.origin).parent / "datasets" if spec else None
 
 
 if __name__ == "__main__":
