@@ -43,10 +43,10 @@ ROOT = Path(__file__).parent
 # Folders whose tests read the synthesised template or what makes it: the CDK starts once for all.
 OF_THE_TEMPLATE = ("tests/asl/", "tests/stacks/", "tests/tools/")
 # On so many processes, by turns, run the files that share a fixture of the session: `app`, a cloud
-# with the deployed app, takes half a minute of processor time until it and its functions have
+# with the deployed app, takes ten seconds of processor time until it and its functions have
 # started; `jobs`, a process that has imported torch and what models need, nine seconds; `wheels`,
 # of every distribution, eight; `cloud`, an empty one, five. None is to be the last one at work.
-SHARED = {"app": 2, "app_of_its_own": 1, "jobs": 2, "wheels": 1, "cloud": 2}
+SHARED = {"app": 1, "app_of_its_own": 1, "jobs": 2, "wheels": 1, "cloud": 2}
 TURNS: dict[str, dict[str, int]] = {name: {} for name in SHARED}
 
 
