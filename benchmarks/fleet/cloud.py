@@ -52,11 +52,11 @@ class Client:
         for name in self._names:
             self._shards[hashlib.sha256(name.encode()).hexdigest()[0]].append(name)
         self._items = self._folded()
-        self.calls.clear()
         self._call_seconds = call_seconds
 
     def cloud(self) -> Services:
-        """The services of a function or a command."""
+        """The services of a function or a command, of which nothing has been asked yet."""
+        self.calls.clear()
         me: Any = self
         table = DynamoDbTable(me, "ledger")
         return replace(

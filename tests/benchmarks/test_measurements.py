@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import json
 from dataclasses import asdict
-from typing import Any
 
 import pytest
 
@@ -17,6 +16,7 @@ from compilegate.usecases.fleet.project import RowRepair
 from compilegate.usecases.records import AT_ONCE
 from stacks.functions import STEPS
 
+CLOUD = functools.cache(Client)  # made once: what is written to it is not kept
 JOBS, PER_SECOND = 1000, 4.0  # a tenth of the measured burst, at a tenth of the limit
 
 
@@ -41,24 +41,13 @@ def test_every_pass_is_measured_and_an_unchanged_workload_costs_one_read() -> No
     assert all(measured[name]["times_reading_cpu"] >= 0 for name in ("new", "unchanged", "updated"))
 
 
-@functools.cache
-def cloud_of(*arguments: Any) -> Client:
-    """Made once: what is written to it is not kept."""
-    return Client(*arguments)
-
-
-def unasked(*arguments: Any) -> Client:
-    cloud_of(*arguments).calls.clear()
-    return cloud_of(*arguments)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("name", fleet.MEASURED)
 def test_a_fleet_of_three_years_is_asked_for_as_much_as_one_of_a_year(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """But for the rows that the sweep compares with their whole ledgers."""
-    monkeypatch.setattr(fleet, "Client", unasked)
+    monkeypatch.setattr(fleet, "Client", CLOUD)
     monkeypatch.setattr(RowRepair, "_is_compared_today", lambda *_: False)
     young, old = (fleet.measure(name, 28, years, call_seconds=0.0) for years in (1, 3))
 

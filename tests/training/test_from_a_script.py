@@ -12,7 +12,7 @@ import pytest
 
 from compilegate_local import tryout
 from tests.cli.conftest import Invoke, invoke, providers
-from tests.training.jobs import PYTHON
+from tests.training.jobs import PYTHON, SCRIPTS
 from tests.training.test_launch import TRAINERS
 from tools.docs.tutorial import PAGE, parts
 
@@ -23,25 +23,14 @@ SAMPLES = {"loop": 96}
 pytestmark = [pytest.mark.training, pytest.mark.slow, pytest.mark.timeout(600)]
 
 
-# In the arm's folder, with graphs of one C++ file each (scripts/few_files.py).
-ARM = """
-import os, runpy, sys
-from torch._inductor import config
-os.environ["TORCHINDUCTOR_DEBUG_COMPILE"], config.cpp_wrapper = "1", True
-os.chdir(sys.argv.pop(1))
-sys.argv.pop(0)
-sys.path[0] = os.getcwd()
-runpy.run_path(sys.argv[0], run_name="__main__")
-"""
-
-
 @pytest.fixture
 def forked(jobs, monkeypatch):
     """What ``try`` starts is forked from the process that serves the other jobs."""
 
     def start(command, *, cwd, env, stdout, **_):
-        words = ["-c", ARM, str(cwd), *command[1:]]
-        return jobs._server.start(words, {**jobs._base, **env}, stdout.name)
+        words = [SCRIPTS / "few_files.py", "--program", cwd / command[1], *command[2:]]
+        own = {**jobs._base, **env, "PWD": str(cwd)}
+        return jobs._server.start([*map(str, words)], own, stdout.name)
 
     jobs.warm(*TRAINERS)
     monkeypatch.setattr(

@@ -9,14 +9,15 @@ from tests.domain.evidence_builder import judge
 from tests.training.jobs import SCRIPTS
 
 pytestmark = [pytest.mark.training, pytest.mark.slow]
+FEW_FILES = SCRIPTS / "few_files.py"
 WITHOUT_CHECK = {"COMPILEGATE_EQUIVALENCE_SECONDS": "0.01"}  # of which the benchmark reads nothing
 
 
 def test_the_whole_pipeline_runs_without_a_gpu_and_goes_on_where_it_stopped(jobs, tmp_path):
     def dry_run(*options):
-        words = " ".join(["--dry-run-cpu", "--state", str(tmp_path), *options])
-        program = SCRIPTS / "in_forks.py"
-        done = jobs.run(program, WITHOUT_CHECK, module="benchmarks.gpu", words=words)
+        words = [FEW_FILES, "--program", SCRIPTS / "in_forks.py", "benchmarks.gpu", "--dry-run-cpu"]
+        own = ["--state", tmp_path, *options]
+        done = jobs._ended(*jobs._start_words([*map(str, [*words, *own])], WITHOUT_CHECK))
         assert 0 == done.status, done.output
         return done.output
 

@@ -6,29 +6,23 @@ import json
 
 import pytest
 
+from tests.training.jobs import SCRIPTS, TRAINING
 from tests.training.test_launch import TRAINERS
 
 pytestmark = [pytest.mark.training, pytest.mark.slow, pytest.mark.timeout(600)]
-# As observe.py, with graphs of one C++ file each (scripts/few_files.py).
-OBSERVE = """
-import json, os, pathlib, sys
-from compilegate_runtime.observing.run import main
-from torch._inductor import config
-os.environ["TORCHINDUCTOR_DEBUG_COMPILE"], config.cpp_wrapper = "1", True
-settings = json.loads(sys.argv[1])
-os.chdir(settings.pop("folder"))
-sys.argv[1] = json.dumps(settings)
-main()
-print("\\n" + json.dumps(json.loads(pathlib.Path(settings["out"]).read_text())))
-"""
+WATCHED = [SCRIPTS / "few_files.py", "--program", TRAINING / "observe.py"]
 
 
 @pytest.fixture
 def observed(jobs, code):
     def observed(script, *words, **settings):
-        asked = {"steps": 6, "seconds": 60, "seed": 17, "shift": 0, "compiler": "none"}
-        own = {"folder": str(code), "out": str(code / "seen.json")}
-        return jobs.run_code(OBSERVE, json.dumps({**own, **asked, **settings}), script, *words)
+        out = code / "seen.json"
+        asked = {"out": str(out), "steps": 6, "seconds": 60, "seed": 17, "shift": 0}
+        asked = {**asked, "compiler": "none", **settings}
+        command = [*map(str, WATCHED), json.dumps(asked), script, *words]
+        ended = jobs._ended(*jobs._start_words(command, {"PWD": str(code)}))
+        assert out.exists(), ended.output
+        return json.loads(out.read_text())
 
     jobs.warm(*TRAINERS)
     return observed

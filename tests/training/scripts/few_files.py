@@ -18,5 +18,6 @@ config.cpp_wrapper = True
 os.environ["TORCHINDUCTOR_DEBUG_COMPILE"] = "1"  # read when a file is compiled
 program = sys.argv[2]
 sys.argv[:3] = [program]
+os.chdir(os.environ.get("PWD", "."))  # a job has none unless it names one
 sys.path.insert(0, str(Path(program).parent))
 runpy.run_path(program, run_name="__main__")

@@ -1,17 +1,10 @@
-"""Runs a module whose Python programs, and theirs, are forks of this process, with torch imported.
-
-    in_forks.py --module benchmarks.gpu --words "--dry-run-cpu --blocks 1"
-
-Each still is a process of its own. Graphs become one C++ file each, as by few_files.py.
-"""
+"""in_forks.py MODULE ...: runs it; its Python programs, and theirs, are forks of this process."""
 
 import os
 import runpy
 import subprocess
 import sys
 from pathlib import Path
-
-from torch._inductor import config
 
 sys.path[0] = str(Path(__file__).resolve().parents[3])
 from tests.training.forked import leave  # noqa: E402 — importable by the line above
@@ -32,9 +25,6 @@ class Forked(subprocess.Popen):
         super().__init__(command, **options)
 
 
-config.cpp_wrapper = True
-os.environ["TORCHINDUCTOR_DEBUG_COMPILE"] = "1"
 subprocess.Popen = Forked
-_, _, module, _, words = sys.argv
-sys.argv = [module, *words.split()]
-runpy.run_module(module, run_name="__main__", alter_sys=True)
+sys.argv.pop(0)
+runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
