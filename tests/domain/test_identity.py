@@ -87,6 +87,10 @@ NOT_PROVEN: dict[str, tuple[Callable[[Document], None], tuple[int, int]]] = {
     "one run is not recorded": (one("final_weights_sha256", None), (1, 0)),
     "one of the baseline is not": (one("final_weights_sha256", None, "baseline"), (1, 0)),
     "one initial fingerprint is missing": (one("initial_weights_sha256", None), (1, 0)),
+    "both are missing": (one("initial_weights_sha256", None, "baseline", "compile"), (1, 0)),
+    "other data": (
+        lambda doc: runs(doc)[-1]["fingerprint"].update(data_sha256="other"), (1, 0)),
+    "the same weights scored a little otherwise": (one("metric", 0.8200000004), (1, 1)),
     "other initial weights": (one("initial_weights_sha256", "other"), (1, 0)),
     "another seed": (one("seed", 99), (1, 0)),
     "no seed": (one("seed", None, "baseline", "compile"), (1, 0)),
@@ -98,7 +102,7 @@ NOT_PROVEN: dict[str, tuple[Callable[[Document], None], tuple[int, int]]] = {
     "one job of both arms": (one("job", "same", "baseline", "compile"), (1, 0)),
     "the same weights scored otherwise": (one("metric", 0.8201), (1, 1)),
     "a fingerprint that is no text": (every("final_weights_sha256", ["a"]), (0, 0)),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("change", "left"), NOT_PROVEN.values(), ids=NOT_PROVEN.keys())

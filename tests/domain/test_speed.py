@@ -117,8 +117,13 @@ TESTED: list[tuple[list[float], float, float, tuple[SpeedOutcome, str]]] = [
     ([0.1], 0.8, 0.9, (SpeedOutcome.TOO_SLOW, f"{BELOW_GOAL} in dollars")),
     ([-math.log(2)], 0.0, 0.5, (SpeedOutcome.BELOW_PROMOTE, f"faster, but {BELOW_GOAL}")),
     ([-0.01, 0.0, 0.01], 0.0, 0.5, (SpeedOutcome.PASSED, "proven above 0.50x")),
+    ([-0.02, 0.01] * 3, 0.0, 0.5,
+     (SpeedOutcome.INCONCLUSIVE, "faster, but not clearly above the required 1.00x")),
+    # Proven by three of them, not by all four.
+    ([0.30, 0.31, 0.30, -0.5], 0.0, 0.5,
+     (SpeedOutcome.MORE_BLOCKS, "4 blocks are not conclusive yet")),
     ([-0.01, 0.0, 0.01], 0.0, 1.0, (SpeedOutcome.MORE_BLOCKS, "3 blocks are not conclusive yet")),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("logs", "cost", "least", "expected"), TESTED)
@@ -126,6 +131,7 @@ def test_blocks_are_tested_in_dollars_where_prices_differ(logs, cost, least, exp
     policy = replace(POLICY, min_proven_speedup=least, min_mean_speedup=1.0)
 
     assert expected == SpeedTest(policy, 0.01, 6, 0.03).outcome(logs, logs, cost)
+    assert SpeedOutcome.MORE_BLOCKS is SpeedTest(policy, 0.01, 1, 0.03).outcome([], [])[0]
 
 
 @pytest.mark.parametrize(
