@@ -3,9 +3,9 @@
 That takes longer than a tiny job. Each job still is a process of its own: it is forked before torch
 has done anything but compile a layer, of which nothing is left to see. Run by the training
 environment's Python; standard library only apart from what it imports ahead. Each line of standard
-input is JSON. ``{"warm": [module, ...]}`` names modules to import. ``{"words": [program, argument, ...], "environment": {...}, "output": path}`` is a job; its
-answer is two lines, its process's id and, once it has ended, its exit status. With a ``port`` the
-job is two processes that meet there.
+input is JSON. ``{"warm": [module, ...]}`` names modules to import. ``{"words": [program, argument,
+...], "environment": {...}, "output": path}`` is a job; its answer is two lines, its process's id
+and, once it has ended, its exit status. With a ``port`` the job is two processes that meet there.
 """
 
 import ctypes
