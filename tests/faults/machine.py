@@ -12,7 +12,8 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, partial
+from importlib import import_module
 from types import SimpleNamespace
 from typing import Any
 
@@ -20,9 +21,10 @@ from botocore.exceptions import ClientError
 
 from compilegate.domain import naming
 from compilegate_localcloud.emulator.replacements import stand_in
-from tests.faults.world import Calls, Dead, Document, World, execution_arn
+from tests.faults.world import Calls, Dead, Document, Saved, World, execution_arn
 
 Program = Any
+_ASL, _EXEC = "moto.stepfunctions.parser.asl", "state.exec"
 REGION, ROLE = "us-east-1", "arn:aws:iam::111122223333:role/machine"
 
 
@@ -34,6 +36,7 @@ class Entry:
     world: World
     input: Any
     variables: Document
+    started: int
 
 
 @dataclass
@@ -76,6 +79,8 @@ class Execution:
     error: str = ""
     cause: str = ""
     env: Any = None
+    passed: list[Any] = field(default_factory=list)
+    started: int = 0
 
     @property
     def arn(self) -> str:
@@ -84,6 +89,7 @@ class Execution:
     def run(self, at: Entry | None = None) -> Execution:
         """From the start, or on from a state, to the end; the event of a bad end is delivered."""
         _install()
+        self.started = at.started if at else self.world.now
         worker = _worker(self)
         program = _program(self.program or self.machine)
         self.env = worker._get_evaluation_environment()
@@ -97,12 +103,19 @@ class Execution:
                     self.env.variable_store.set(name, value)
             try:
                 program.eval(self.env)
+            except _GoesOnAsBefore as before:
+                end, saved = before.args[0]
+                vars(self).update(end)
+                self.world.become(saved)
             finally:
                 program.start_at = first
         finally:
             _running.pop()
         if self.status == "RUNNING":
             self._conclude()
+        if self.passed:
+            end = {name: getattr(self, name) for name in _END}
+            _ends.update(dict.fromkeys(self.passed, (end, self.world.saved())))
         return self
 
     def stop(self) -> None:
@@ -132,11 +145,22 @@ class Execution:
 
     def entered(self, state: str, env: Any) -> None:
         self.state = state
-        if self.kept and not env.is_frame():
-            variables = dict(env.variable_store._inner_scope)
-            entry = Entry(state, self.world.copy(), env.states.get_input(), _copied(variables))
-            self.entries.append(entry)
+        if not env.is_frame():
+            self._entered(state, env.states.get_input(), dict(env.variable_store._inner_scope))
         self._meets(f"{state}", "before")
+
+    def _entered(self, state: str, given: Any, variables: Document) -> None:
+        if self.kept:
+            entry = Entry(state, self.world.copy(), given, _copied(variables), self.started)
+            self.entries.append(entry)
+        elif self.hook or self.refuse or self.passed:
+            return  # what differs once seldom meets the same again
+        rest = json.dumps([given, variables, self.given])
+        key = (self.arn, self.program, self.started, self.waiting, state, rest,
+               self.world.digest())  # fmt: skip
+        if key in _ends and not self.kept:
+            raise _GoesOnAsBefore(_ends[key])
+        self.passed.append(key)
 
     def call(self, api: str, request: Document) -> Any:
         """A call that the machine itself makes."""
@@ -210,9 +234,16 @@ def _copied(value: Any) -> Any:
     return json.loads(json.dumps(value))
 
 
+class _GoesOnAsBefore(BaseException):
+    """An execution has entered a state as another did, which ended so."""
+
+
 # The interpreter. Executions nest, they never run side by side.
 
 _running: list[Execution] = []
+# How executions ended that were once in a state: what follows from the same follows again.
+_ends: dict[Any, tuple[Document, Saved]] = {}
+_END = ("status", "output", "error", "cause", "detail")
 _definitions: dict[str, str] = {}
 
 
@@ -237,7 +268,7 @@ def _worker(execution: Execution) -> Any:
     )
 
     machine = naming.machine_name("prod", execution.machine)
-    started = datetime.fromtimestamp(execution.world.now, tz=UTC).isoformat()
+    started = datetime.fromtimestamp(execution.started, tz=UTC).isoformat()
     details = of.EvaluationDetails(
         of.AWSExecutionDetails(account="111122223333", region=REGION, role_arn=ROLE),
         of.ExecutionDetails(
@@ -288,6 +319,19 @@ class _Training:
         return _Job(name)
 
 
+class _Thread:
+    """A thread whose work is done once it is started: nothing runs beside it."""
+
+    def __init__(self, target: Callable[..., Any], args: tuple[Any, ...] = (), **_: Any) -> None:
+        self.start = partial(target, *args)
+
+    def join(self, timeout: float | None = None) -> None:
+        """It has ended."""
+
+    def is_alive(self) -> bool:
+        return False
+
+
 @cache
 def _install() -> None:
     """As the emulator does (engine/loader.py), but for clients and the passing of time."""
@@ -321,7 +365,14 @@ def _install() -> None:
     def sleep(seconds: float) -> None:
         _running[-1].world.passes(seconds)
 
+    def token() -> str:
+        return _running[-1].world.token()
+
+    import_module(f"{_ASL}.eval.states").long_uid = token
     Environment.begun_before = False  # of an emulator that was killed: here none is
+    for name in ("program.program", f"{_EXEC}.state_map.iteration.inline_iteration_component"):
+        import_module(f"{_ASL}.component.{name}").threading = SimpleNamespace(Thread=_Thread)
+    import_module(f"{_ASL}.component.{_EXEC}.execute_state").Thread = _Thread
     retrier_decl.time = SimpleNamespace(sleep=sleep)
     wait_function.WaitFunction._wait_interval = lambda _wait, env, wait_seconds: sleep(wait_seconds)
     callback.CallbackEndpoint.wait = _answer_of_token

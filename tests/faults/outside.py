@@ -15,7 +15,7 @@ from compilegate.usecases.registration import RegisterOptions, retire
 from tests.fakes import MemorySchedules
 from tests.faults.check import problems
 from tests.faults.machine import Entry, Execution, refusal
-from tests.faults.rows import ERRORS, Row, Undisturbed, clean_up, end_of, ended
+from tests.faults.rows import ERRORS, Row, Undisturbed, clean_up, ended, unless_same
 from tests.faults.world import JOB_SECONDS, NAME, Calls, Dead, Document, watched
 
 OUT_OF_MEMORY = {"TrainingJobStatus": "Failed", "SecondaryStatus": "Failed",
@@ -29,13 +29,6 @@ ENDS: dict[str, Document] = {
 }
 APIS = ("s3.get_object", "sns.publish", "sagemaker.create_training_job")
 DAY = 24 * 3600
-
-
-def _again(of: Undisturbed, entry: Entry, **more: Any) -> Execution:
-    """The execution from a state on, in a copy of the world as it was then."""
-    one = of.execution
-    given: Any = {"waiting": one.waiting, **more}
-    return Execution(one.machine, one.name, one.given, entry.world.copy(), **given)
 
 
 def refused(of: Undisturbed) -> Iterator[Row]:
@@ -53,7 +46,7 @@ def refused(of: Undisturbed) -> Iterator[Row]:
 def _calls(of: Undisturbed) -> list[tuple[Entry, str, int]]:
     """State, API and the call's number in the state."""
     made: list[tuple[Entry, str, int]] = []
-    execution = _again(of, of.execution.entries[0], kept=True)
+    execution = of.again(of.execution.entries[0], kept=True)
 
     def count(api: str, _request: Document) -> None:
         if api in APIS:
@@ -75,11 +68,15 @@ def _refused(
         if called != api:
             return None
         seen[0] += 1
-        hit = seen[0] == nth + 1 if once else seen[0] > nth
-        return refusal(error[0], error[1], called, error[2]) if hit else None
+        if seen[0] <= nth:
+            return None
+        if once:
+            execution.refuse = None
+        return refusal(error[0], error[1], called, error[2])
 
-    execution = _again(of, entry, refuse=refuse).run(entry)
-    return [*_unless_same(of, execution, once), *ended(of, execution)]
+    execution = of.again(entry, refuse=refuse)
+    execution.run(entry)
+    return [*unless_same(of, execution, once), *ended(of, execution)]
 
 
 def unheard(of: Undisturbed) -> Iterator[Row]:
@@ -103,21 +100,17 @@ def _unheard(
             seen[0] += 1
         if called != api or seen[0] != nth + 1:
             return None
+        execution.refuse = None
         if error is None:
             execution.stop()
             clean_up(execution.world, execution.detail, of)
         execution.world.create(request)
         return refusal(*(error or ERRORS[0])[:2], called, (error or ERRORS[0])[2])
 
-    execution = _again(of, entry, refuse=refuse)
+    execution = of.again(entry, refuse=refuse)
     execution.run(entry)
     left = ended(of, execution) if error else problems(execution.world)
-    return [*_unless_same(of, execution, error is not None), *left]
-
-
-def _unless_same(of: Undisturbed, execution: Execution, same: bool) -> Iterator[str]:
-    if same and end_of(execution) != of.end:
-        yield f"it ended {end_of(execution)} ({execution.cause}), not {of.end}"
+    return [*unless_same(of, execution, error is not None), *left]
 
 
 def jobs(of: Undisturbed) -> Iterator[Row]:
@@ -131,7 +124,7 @@ def jobs(of: Undisturbed) -> Iterator[Row]:
 
 
 def _job(of: Undisturbed, entry: Entry, number: int, how: Document) -> list[str]:
-    execution = _again(of, entry)
+    execution = of.again(entry)
     before = number - execution.world.jobs_started
     execution.world.trains = [*[{}] * max(before, 0), how]
     execution.run(entry)
@@ -152,14 +145,14 @@ def clocks(of: Undisturbed) -> Iterator[Row]:
 
 
 def _clock(of: Undisturbed, entry: Entry, seconds: int) -> list[str]:
-    execution = _again(of, entry)
+    execution = of.again(entry)
     execution.world.passes(seconds)
     execution.run(entry)
-    return [*_unless_same(of, execution, True), *ended(of, execution)]
+    return [*unless_same(of, execution), *ended(of, execution)]
 
 
 def _backwards(of: Undisturbed, entry: Entry) -> list[str]:
-    execution = _again(of, entry)
+    execution = of.again(entry)
     ends = entry.world.services.clock.seconds - JOB_SECONDS
     moment = next(iter(_times(of)), None)
     execution.world.trains = (
@@ -198,7 +191,7 @@ def _copy(of: Undisturbed, entry: Entry) -> list[str]:
 def retired(of: Undisturbed) -> Iterator[Row]:
     """While a trial waits for production, the workload is retired; that dies at every call."""
     calls = Calls()
-    execution = _again(of, _waits(of), waiting=lambda run, _token: _retire(run, calls))
+    execution = of.again(_waits(of), waiting=lambda run, _token: _retire(run, calls))
     execution.run(_waits(of))
     yield Row(f"{of.name}, CanaryRuns", "the workload is retired", "the trial goes on at once",
               partial(_retired, of, None))  # fmt: skip
@@ -222,7 +215,7 @@ def _retired(of: Undisturbed, dies_at: int | None) -> list[str]:
             _retire(run, Calls(hook))
         _retire(run, Calls())
 
-    execution = _again(of, _waits(of), waiting=waiting).run(_waits(of))
+    execution = of.again(_waits(of), waiting=waiting).run(_waits(of))
     return ended(of, execution)
 
 
@@ -240,11 +233,11 @@ def broken_ledger_entry(of: Undisturbed) -> Iterator[Row]:
 
 
 def _unknown(of: Undisturbed, entry: Entry) -> list[str]:
-    execution = _again(of, entry)
+    execution = of.again(entry)
     new = json.loads('{"kind": "of a later release", "at": 1}')
     execution.world.services.ledger.raw.put_once(NAME, "new#1", new)
     execution.run(entry)
-    return [*_unless_same(of, execution, True), *ended(of, execution)]
+    return [*unless_same(of, execution), *ended(of, execution)]
 
 
 Kind = Callable[[Undisturbed], Iterator[Row]]

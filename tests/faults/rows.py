@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 from tests.faults.check import problems
 from tests.faults.machine import Entry, Execution, Hook, Invocation, refusal
@@ -69,13 +70,10 @@ class Undisturbed:
         """The moment in words."""
         return f"{self.name}, {point.state}, {point.when} {point.what}"
 
-    def resumed(self, point: Point, hook: Hook | None) -> Execution:
-        """Another run from the state of ``point`` on, in a copy of the world as it was then."""
-        one = self.execution
-        return Execution(
-            one.machine, one.name, one.given, point.entry.world.copy(), hook=hook,
-            waiting=one.waiting,
-        ).run(point.entry)  # fmt: skip
+    def again(self, entry: Entry, **more: Any) -> Execution:
+        """Another run from a state on, in a copy of the world as it was then; not yet begun."""
+        one, given = self.execution, {"waiting": self.execution.waiting, **more}
+        return Execution(one.machine, one.name, one.given, entry.world.copy(), **given)
 
 
 def undisturbed(name: str, execution: Execution) -> Undisturbed:
@@ -105,6 +103,7 @@ def at(index: int, act: Callable[[Execution], None]) -> Hook:
         nonlocal seen
         seen += 1
         if seen == index + 1:
+            running.hook = None
             act(running)
 
     return hook
@@ -222,14 +221,15 @@ def failing_twice(of: Undisturbed) -> Iterator[Row]:
 
 
 def _failing_twice(of: Undisturbed, point: Point, act: Callable[[Execution], None]) -> list[str]:
-    fails = at(point.index, act)
-
-    def hook(running: Execution, what: str, when: str) -> None:
-        fails(running, what, when)
+    def again(running: Execution, what: str, _when: str) -> None:
         if what.startswith("abort_trial "):
             act(running)
 
-    return ended(of, of.resumed(point, hook))
+    def fails(running: Execution) -> None:
+        running.hook = again
+        act(running)
+
+    return acted(of, point, fails)
 
 
 def dying(of: Undisturbed) -> Iterator[Row]:
@@ -250,8 +250,7 @@ def _die(_execution: Execution) -> None:
 
 def acted(of: Undisturbed, point: Point, act: Callable[[Execution], None]) -> list[str]:
     """What is wrong in the end where ``act`` is called at this moment."""
-    execution = of.resumed(point, at(point.index, act))
-    return ended(of, execution)
+    return ended(of, of.again(point.entry, hook=at(point.index, act)).run(point.entry))
 
 
 def ended(of: Undisturbed, execution: Execution) -> list[str]:
@@ -270,24 +269,24 @@ def repeated(of: Undisturbed) -> Iterator[Row]:
 
 
 def _repeated(of: Undisturbed, point: Point) -> list[str]:
-    one, again = of.execution, []
-    execution = Execution(
-        one.machine, one.name, one.given, point.entry.world.copy(), waiting=one.waiting
-    )
+    execution = of.again(point.entry)
 
     def lose(api: str, request: Document) -> Exception | None:
-        if api == "lambda.invoke" and not again:
-            again.append(True)
+        if api == "lambda.invoke":
+            execution.refuse = None
             execution.call("lambda.invoke", request)
             return refusal("ServiceException", "internal error", "Invoke", 500)
         return None
 
     execution.refuse = lose
     execution.run(point.entry)
-    found = ended(of, execution)
-    if end_of(execution) != end_of(one):
-        found.append(f"it ended {end_of(execution)}, not {end_of(one)}")
-    return found
+    return [*unless_same(of, execution), *ended(of, execution)]
+
+
+def unless_same(of: Undisturbed, execution: Execution, same: bool = True) -> Iterator[str]:
+    """Where it was to end as without the fault, and did not."""
+    if same and end_of(execution) != of.end:
+        yield f"it ended {end_of(execution)} ({execution.cause}), not {of.end}"
 
 
 CLEAN_UP = {"evaluate": "abort_trial", "train": "record_run"}

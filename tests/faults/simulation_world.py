@@ -6,14 +6,11 @@ Nothing runs side by side: what happens in the middle of something else happens 
 from __future__ import annotations
 
 import random
-from contextlib import nullcontext
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from types import SimpleNamespace
 from typing import Any
 
 from compilegate.domain import ledger_keys, naming
-from compilegate.usecases import records
 from tests import fakes
 from tests.faults import simulation_jobs
 from tests.faults.jobs import Job, job_of
@@ -27,9 +24,6 @@ ENDS: dict[str, Document] = {
     "stopped_by_others": STOPPED,
     "time_limit": {**STOPPED, "SecondaryStatus": "MaxRuntimeExceeded"},
 }
-# Threads would ask for the workloads in another order each time.
-_inline = nullcontext(SimpleNamespace(map=map))
-records.ThreadPoolExecutor = lambda _: _inline  # type: ignore[assignment,misc]
 
 
 @dataclass(frozen=True)

@@ -61,7 +61,7 @@ class Skewed(Execution):
     seconds = 0
 
     def _lambda_invoke(self, request: Document) -> Document:
-        seconds, self.seconds = self.seconds, 0
+        seconds, self.seconds, self.refuse = self.seconds, 0, None
         self.world.passes(seconds)
         try:
             return super()._lambda_invoke(request)
@@ -81,7 +81,7 @@ def clocks(of: Undisturbed) -> Iterator[Row]:
 def _skewed(of: Undisturbed, entry: Entry, seconds: int) -> list[str]:
     one = of.execution
     execution = Skewed(one.machine, one.name, one.given, entry.world.copy(), waiting=one.waiting)
-    execution.seconds = seconds
+    execution.seconds, execution.refuse = seconds, lambda *_: None
     return ended(of, execution.run(entry))
 
 
@@ -139,7 +139,6 @@ def _entries(prefix: str, seconds: int, world: World) -> None:
 
 
 def _changed(of: Undisturbed, entry: Entry, change: Change) -> list[str]:
-    one = of.execution
-    execution = Execution(one.machine, one.name, one.given, entry.world.copy(), waiting=one.waiting)
+    execution = of.again(entry)
     change(execution.world)
     return ended(of, execution.run(entry))

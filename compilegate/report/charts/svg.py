@@ -86,7 +86,7 @@ class _Frame:
         rows = 1 + max((row for *_, row in self.above), default=-1)
         return LINE * rows + EDGE
 
-    @property
+    @cached_property
     def bottom(self) -> float:
         return self.top + self.figure.height
 
