@@ -295,10 +295,13 @@ def test_baseline_runs_are_requested_until_there_are_enough():
     assert ["compile"] * NEEDED == made[LEAST_REFERENCE:]
 
 
-def test_a_metric_too_noisy_to_watch_is_reported():
+def test_a_metric_too_noisy_to_watch_is_reported_beside_what_is_on():
     decision = judge(probation_document(sd=2 * PROBATION_MARGIN))
 
     assert "probation_weak" in codes(decision)
+    arms = [one.name for one in decision.arms]
+    assert ("compile", ["baseline", "compile"]) == (decision.candidate, arms)
+    assert pytest.approx(1.4, rel=0.03) == decision.speedup.estimate
 
 
 @pytest.mark.parametrize("loss", [0.0, 1.0, 2.0])
