@@ -285,3 +285,14 @@ def test_a_content_is_made_of_the_digests_of_arms_which_are_made_of_those_of_run
 def test_what_cannot_be_written_has_no_content(value, problem):
     with pytest.raises(InvalidEvidenceError, match=problem):
         content_of({"arms": [], "key": value})
+
+
+def test_the_least_that_is_sound_is_read():
+    doc = {**document(), "devices": 1}
+    doc["quality"]["history_wall_seconds"] = [0.5]
+    arm(doc).update(devices=1, overrides={"hyperparameters": {"optim": "fused"}})
+    evidence = read_evidence(doc)
+
+    assert (0.5,) == tuple(evidence.history_wall_seconds)
+    (mine,) = evidence.candidates
+    assert (1, {"hyperparameters": {"optim": "fused"}}) == (mine.devices, mine.overrides)

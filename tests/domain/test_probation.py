@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from compilegate.domain.decision import Decision, FlagAction, Verdict
+from compilegate.domain.errors import InvalidEvidenceError
 from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.judging.monitor import FIRST, LAST
-from compilegate.domain.judging.probation import LEAST_REFERENCE, judge_probation
+from compilegate.domain.judging.probation import LEAST_REFERENCE, computable, judge_probation
 from compilegate.domain.workload.model import Policy
 from tests.domain.evidence_builder import (
     BASE_WALL,
@@ -406,3 +407,9 @@ def test_a_teams_job_before_an_alarm_checks_nothing():
         watch(doc, metric=CENTRE - 2 * PROBATION_MARGIN, launched_by="team")
 
     assert FIRST == requested_arms(judge(doc)).count("baseline")
+
+
+@pytest.mark.parametrize("error", [OverflowError, ValueError])
+def test_figures_that_nothing_can_be_computed_from_are_refused(error):
+    with pytest.raises(InvalidEvidenceError, match="beyond what can be computed"), computable():
+        raise error
