@@ -46,7 +46,7 @@ OF_THE_TEMPLATE = ("tests/asl/", "tests/stacks/", "tests/tools/")
 # with the deployed app, takes ten seconds of processor time until it and its functions have
 # started; `jobs`, a process that has imported torch and what models need, nine seconds; `wheels`,
 # of every distribution, eight; `cloud`, an empty one, five. None is to be the last one at work.
-SHARED = {"app": 1, "app_of_its_own": 1, "jobs": 2, "wheels": 1, "cloud": 2}
+SHARED = {"app": 1, "app_of_its_own": 1, "jobs": 3, "wheels": 1, "cloud": 2}
 TURNS: dict[str, dict[str, int]] = {name: {} for name in SHARED}
 
 

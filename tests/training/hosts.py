@@ -28,7 +28,6 @@ ADDRESSES = {"algo-1": "127.0.0.11", "algo-2": "127.0.0.12"}
 PRIVATE = ("/etc", "/opt", "/root", "/run", "/tmp", "/var/log")
 DRIVER = Path(__file__).with_name("hosts_driver.py")
 MARK = "COMPILEGATE_TEST_HOSTS"  # a variable of every process of a job
-LEAN = Path(__file__).with_name("lean")
 # Its runner by MPI sleeps half a minute at a time where a host waits for another. Of torch, which
 # takes seconds to import, it asks the version alone, of boto3 a region.
 TRAIN = """
@@ -166,7 +165,7 @@ def environment(request: Mapping[str, Any], mark: str) -> dict[str, str]:
     """The container's variables: the image's, the platform's, the request's."""
     return {
         "PATH": f"{PYTHON.parent}:{os.environ['PATH']}",
-        "PYTHONPATH": f"{LEAN}:{os.environ.get('PYTHONPATH', '')}",
+        "PYTHONPATH": os.environ.get("PYTHONPATH", ""),
         "PYTHONUNBUFFERED": "1",  # as in AWS's PyTorch images
         "OMP_NUM_THREADS": "1",
         "SAGEMAKER_TRAINING_MODULE": "sagemaker_pytorch_container.training:main",

@@ -15,12 +15,12 @@ WATCHED = [SCRIPTS / "few_files.py", "--program", TRAINING / "observe.py"]
 
 @pytest.fixture
 def observed(jobs, code):
-    def observed(script, *words, **settings):
+    def observed(script, *words, start=jobs._start_words, **settings):
         out = code / "seen.json"
         asked = {"out": str(out), "steps": 6, "seconds": 60, "seed": 17, "shift": 0}
         asked = {**asked, "compiler": "none", **settings}
         command = [*map(str, WATCHED), json.dumps(asked), script, *words]
-        ended = jobs._ended(*jobs._start_words(command, {"PWD": str(code)}))
+        ended = jobs._ended(*start(command, {"PWD": str(code)}))
         assert out.exists(), ended.output
         return json.loads(out.read_text())
 
@@ -77,9 +77,9 @@ def test_a_script_without_an_optimizer_trains_by_hand(code, observed):
     assert len(seen["steps"]) >= 6
 
 
-def test_an_error_is_kept_with_its_place(code, observed):
+def test_an_error_is_kept_with_its_place(code, jobs, observed):
     (code / "broken.py").write_text("import torch\nraise ValueError('no')\n")
-    ended = observed("broken.py")["ended"]
+    ended = observed("broken.py", start=jobs._start_interpreter)["ended"]
 
     assert ("error", "ValueError", "no", "broken.py:2", False) == (
         ended["how"], ended["error"], ended["message"], ended["at"], ended["by_compiler"],
