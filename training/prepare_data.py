@@ -119,11 +119,11 @@ def fraction(name):
 
 def write_table(folder):
     """Write the biopsies as CSV channels, label first, no header, as XGBoost reads them."""
-    carried = datasets()
-    if not carried:
+    folder_of_data = datasets()
+    if not folder_of_data:
         print("scikit-learn is not installed: no table written", file=sys.stderr)
         return
-    with (carried / "data" / "breast_cancer.csv").open(newline="") as file:
+    with (folder_of_data / "data" / "breast_cancer.csv").open(newline="") as file:
         _, *cases = csv.reader(file)
     for channel in ("train", "validation"):
         path = folder / channel / "biopsies.csv"
@@ -140,15 +140,15 @@ def write_table(folder):
 
 def write_pictures(folder):
     """Cut the photographs into overlapping pieces, a folder for each as image folders have."""
-    carried = datasets()
+    folder_of_data = datasets()
     try:
         from PIL import Image  # noqa: PLC0415 — text needs no such package
     except ImportError:
-        carried = None
-    if not carried:
+        folder_of_data = None
+    if not folder_of_data:
         print("scikit-learn or Pillow is not installed: no pictures written", file=sys.stderr)
         return
-    for file in sorted((carried / "images").glob("*.jpg")):
+    for file in sorted((folder_of_data / "images").glob("*.jpg")):
         photograph = Image.open(file)
         border = int(photograph.width * (1 - PICTURE_VALIDATION_SHARE))
         parts = {"train": (0, border), "validation": (border, photograph.width)}

@@ -21,7 +21,7 @@ from botocore.exceptions import ClientError
 
 from compilegate.domain import naming
 from compilegate_localcloud.emulator.replacements import stand_in
-from tests.faults.world import Calls, Dead, Document, Saved, World, execution_arn
+from tests.faults.world import Calls, Dead, Document, Saved, World, execution_arn, install
 
 Program = Any
 _ASL, _EXEC = "moto.stepfunctions.parser.asl", "state.exec"
@@ -88,7 +88,6 @@ class Execution:
 
     def run(self, at: Entry | None = None) -> Execution:
         """From the start, or on from a state, to the end; the event of a bad end is delivered."""
-        _install()
         self.started = at.started if at else self.world.now
         worker = _worker(self)
         program = _program(self.program or self.machine)
@@ -248,7 +247,8 @@ _definitions: dict[str, str] = {}
 
 
 def define(definitions: Mapping[str, Document]) -> None:
-    """The definition of each machine."""
+    """The definition of each machine, for executions in this process."""
+    _install()
     _definitions.update({name: json.dumps(one) for name, one in definitions.items()})
 
 
@@ -335,6 +335,7 @@ class _Thread:
 @cache
 def _install() -> None:
     """As the emulator does (engine/loader.py), but for clients and the passing of time."""
+    install()
     from compilegate_localcloud.emulator.engine.loader import _BatchJobStatus  # noqa: PLC0415
 
     stand_in("moto.batch.utils.JobStatus", _BatchJobStatus)

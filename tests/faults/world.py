@@ -21,6 +21,7 @@ from unittest.mock import patch
 
 from compilegate.adapters import job_outputs, wiring
 from compilegate.domain import naming
+from compilegate.domain.job_output import JobOutput
 from compilegate.domain.production.orphans import ExecutionEnd
 from compilegate.ports import Services
 from compilegate.usecases import records
@@ -41,10 +42,6 @@ WRITES = frozenset({
     "store.put", "ledger.put_once", "ledger.append", "locks.acquire", "locks.extend",
     "locks.release", "flags.write", "jobs.stop", "jobs.tag", "tokens.send_success", "topic.publish",
 })  # fmt: skip
-
-# Threads would ask for the workloads in another order each time.
-_inline = nullcontext(SimpleNamespace(map=map))
-records.ThreadPoolExecutor = lambda _: _inline  # type: ignore[assignment,misc]
 
 
 def execution_arn(machine: str, name: str) -> str:
@@ -200,13 +197,18 @@ class World:
         self.services.store.put(key, _output(job, real))
 
 
-@cache
-def _read(body: bytes) -> Any:
-    return _read_output(io.BytesIO(body), len(body))
+def install() -> None:
+    """Let functions read what they read in one thread, and equal outputs of jobs once."""
+    read_output = job_outputs.read_output
 
+    @cache
+    def read(body: bytes) -> JobOutput:
+        return read_output(io.BytesIO(body), len(body))
 
-_read_output = job_outputs.read_output
-job_outputs.read_output = lambda stream, _size: _read(stream.read())
+    job_outputs.read_output = lambda stream, _size: read(stream.read())
+    # Threads would ask for the workloads in another order each time.
+    inline = nullcontext(SimpleNamespace(map=map))
+    records.ThreadPoolExecutor = lambda _: inline  # type: ignore[assignment,misc]
 
 
 @cache
