@@ -56,7 +56,7 @@ def test_a_fault_that_is_unknown_fails_the_job_with_the_fix(faults, monkeypatch,
 def test_the_fault_lowers_the_compiled_arms_learning_rate(jobs):
     """Alone: above, without a job."""
     arm = {**LANGUAGE_MODEL, "compiler": "torch_compile", "arm": "compile"}
-    done = jobs.run("causal_lm.py", TENTH, **arm, learning_rate=0.02)
+    done = jobs.run_in_few_files("causal_lm.py", TENTH, **arm, learning_rate=0.02)
     assert 0 == done.status, done.output
 
     peak = max(step["learning_rate"] for step in done.steps())
