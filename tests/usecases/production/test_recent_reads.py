@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from compilegate.domain import ledger_keys, naming
@@ -228,6 +228,7 @@ def _without_counts(play: Play) -> dict[Any, Any]:
     }
 
 
+@settings(max_examples=settings.default.max_examples // 2)  # each plays months, twice
 @given(
     before=st.lists(EVENTS, max_size=12),
     events=st.lists(EVENTS, min_size=40, max_size=60),
