@@ -33,11 +33,11 @@ pytestmark = pytest.mark.e2e
 
 def cloud_of(app: App) -> Cloud:
     """The deployed app as the commands see it."""
-    nobody: Any = None
+    unused: Any = None
     services = Services(
-        store=app.store, ledger=app.ledger, fleet=nobody, locks=nobody,
+        store=app.store, ledger=app.ledger, fleet=unused, locks=unused,
         flags=SsmFlags(app.client("ssm")), jobs=SageMakerJobs(app.client("sagemaker")),
-        outputs=nobody, roles=nobody, quotas=nobody, tokens=nobody, ends=nobody,
+        outputs=unused, roles=unused, quotas=unused, tokens=unused, ends=unused,
         clock=SystemClock(),
         settings=Settings("local", "us-east-1", app.outputs["JobRoles"], simulated="here"),
     )  # fmt: skip
@@ -50,7 +50,7 @@ def cloud_of(app: App) -> Cloud:
         ),
     )  # fmt: skip
     logs = JobLogs(app.client("logs"))
-    return Cloud(services, nobody, logs, 0.4, starts)
+    return Cloud(services, unused, logs, 0.4, starts)
 
 
 def test_a_schedule_of_a_registered_workload_trains_it(app: App, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ and, once it has ended, its exit status. With a ``port`` the job is two processe
 """
 
 import ctypes
+import functools
 import gc
 import importlib
 import json
@@ -74,8 +75,10 @@ def leave(job):
     os._exit(code)
 
 
-def compile_ahead(torch):
+@functools.cache
+def compile_ahead():
     """Compile a layer: what torch makes for the first one takes a second, and serves all jobs."""
+    torch = sys.modules["torch"]
     # For a figure of its logs it would run each graph's guards for 40 ms.
     torch._dynamo.guards.profile_guard_manager = lambda *_: 0.0
     random_state = torch.random.get_rng_state()
@@ -98,11 +101,10 @@ def main():
     for line in sys.stdin:
         job = json.loads(line)
         if "warm" in job:
-            before = "torch._inductor.compile_fx" in sys.modules
             for module in job["warm"]:
                 importlib.import_module(module)
-            if "torch._inductor.compile_fx" in sys.modules and not before:
-                compile_ahead(sys.modules["torch"])
+            if "torch._inductor.compile_fx" in sys.modules:
+                compile_ahead()
             gc.freeze()  # jobs share these objects' memory
             continue
         child = os.fork()
